@@ -1,0 +1,276 @@
+"""The shape of an ALBERT model: `AlbertConfig`, and the published shapes by name in `CONFIGS`.
+
+Nothing here needs TensorFlow. Everything that follows from the shape alone is computed here: which layer uses which
+weights (`block_schedule`, the place where sharing is defined) and the name and shape of every weight
+(`weight_shapes`), from which the parameter counts follow.
+"""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_text, written_whole
+
+SHARING_MODES = ("all", "attention", "ffn", "none")
+ACTIVATIONS = ("gelu_tanh", "gelu_erf", "relu", "linear")
+
+# albert_config.json of google-research/albert ↔ our names.
+_PUBLISHED_NAMES = {
+    "vocab_size": "vocabulary_size",
+    "embedding_size": "embedding_dim",
+    "hidden_size": "hidden_dim",
+    "intermediate_size": "intermediate_dim",
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_heads",
+    "num_hidden_groups": "num_groups",
+    "inner_group_num": "num_inner_repetitions",
+    "max_position_embeddings": "max_sequence_length",
+    "type_vocab_size": "num_segments",
+    "hidden_act": "activation",
+    "hidden_dropout_prob": "hidden_dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+    "initializer_range": "initializer_range",
+}
+# The original calls its tanh approximation "gelu" (google-research/albert modeling.py, get_activation).
+_PUBLISHED_ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "linear": "linear"}
+# Published keys that no public code acts on, with the only values that mean "not used".
+_PUBLISHED_UNUSED = {
+    "net_structure_type": (0,),
+    "gap_size": (0,),
+    "num_memory_blocks": (0,),
+    "down_scale_factor": (1,),
+    "layers_to_keep": ([],),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class AlbertConfig:
+    """The architecture of one ALBERT encoder (Lan et al., ICLR 2020, section 3).
+
+    Attributes:
+        vocabulary_size: rows of the word table, V.
+        embedding_dim: width of the three embedding tables, E. Where it differs from `hidden_dim`, a dense layer
+            projects E → H (factorised embedding, section 3.1); where it is equal there is no projection, as in BERT.
+        hidden_dim: width of the encoder, H; a multiple of `num_heads`.
+        intermediate_dim: width of the feed-forward layer.
+        num_layers: encoder layers, each run once per forward pass whatever their weights.
+        num_heads: attention heads, N.
+        num_groups: consecutive layers are divided into this many groups; sharing is within a group. Layer i belongs to
+            group ⌊i · num_groups / num_layers⌋.
+        num_inner_repetitions: different blocks run one after another in place of each layer ("inner_group_num").
+        sharing: what the layers of a group share: "all" (ALBERT), "attention" or "ffn" only (section 4.5 of the paper),
+            or "none" (BERT).
+        max_sequence_length: rows of the position table; the longest input in tokens, special tokens included.
+        num_segments: rows of the segment table.
+        activation: "gelu_tanh" (all English models), "relu" (Google's Chinese models), "gelu_erf" or "linear".
+        hidden_dropout: dropout rate after the embeddings and after each sub-layer, in [0, 1).
+        attention_dropout: dropout rate on the attention probabilities, in [0, 1).
+        initializer_range: standard deviation of the truncated normal initialiser.
+        layer_norm_epsilon: the published models use 1e-12.
+
+    Raises:
+        InputError: a field has the wrong type or cannot be built; the message names it.
+    """
+
+    vocabulary_size: int
+    hidden_dim: int
+    intermediate_dim: int
+    num_layers: int
+    num_heads: int
+    embedding_dim: int = 128
+    num_groups: int = 1
+    num_inner_repetitions: int = 1
+    sharing: str = "all"
+    max_sequence_length: int = 512
+    num_segments: int = 2
+    activation: str = "gelu_tanh"
+    hidden_dropout: float = 0.0
+    attention_dropout: float = 0.0
+    initializer_range: float = 0.02
+    layer_norm_epsilon: float = 1e-12
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.type is int and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+                raise InputError(f"{field.name}: expected a whole number of at least 1, got {value!r}")
+            if field.type is float:
+                if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+                    raise InputError(f"{field.name}: expected a number, got {value!r}")
+                object.__setattr__(self, field.name, float(value))
+        for name in ("hidden_dropout", "attention_dropout"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise InputError(f"{name}: expected a rate in [0, 1), got {getattr(self, name)}")
+        for name in ("initializer_range", "layer_norm_epsilon"):
+            if getattr(self, name) <= 0.0:
+                raise InputError(f"{name}: expected a number above 0, got {getattr(self, name)}")
+        if self.hidden_dim % self.num_heads:
+            raise InputError(
+                f"hidden_dim: expected a multiple of num_heads; got {self.hidden_dim} with {self.num_heads} heads"
+            )
+        if self.activation not in ACTIVATIONS:
+            raise InputError(f"activation: expected one of {', '.join(ACTIVATIONS)}; got {self.activation!r}")
+        if self.sharing not in SHARING_MODES:
+            raise InputError(f"sharing: expected one of {', '.join(SHARING_MODES)}; got {self.sharing!r}")
+        if self.num_groups > self.num_layers:
+            raise InputError(f"num_groups: expected at most num_layers = {self.num_layers}, got {self.num_groups}")
+        if self.sharing == "none" and self.num_groups > 1:
+            raise InputError('num_groups: groups share weights, so sharing="none" takes num_groups=1')
+
+    @property
+    def head_dim(self) -> int:
+        """Width of one attention head, D."""
+        return self.hidden_dim // self.num_heads
+
+    @property
+    def has_projection(self) -> bool:
+        """Whether the embeddings are factorised: a dense layer E → H exists only where E ≠ H."""
+        return self.embedding_dim != self.hidden_dim
+
+    @property
+    def block_schedule(self) -> tuple[tuple[int, int], ...]:
+        """For each step of the encoder, the (attention, feed-forward) weights it uses: all of the sharing is here.
+
+        `num_layers · num_inner_repetitions` steps; the indices count from 0 without gaps.
+        """
+        schedule = []
+        for layer in range(self.num_layers):
+            group = layer * self.num_groups // self.num_layers
+            for inner in range(self.num_inner_repetitions):
+                shared = group * self.num_inner_repetitions + inner
+                own = layer * self.num_inner_repetitions + inner
+                attention = shared if self.sharing in ("all", "attention") else own
+                feed_forward = shared if self.sharing in ("all", "ffn") else own
+                schedule.append((attention, feed_forward))
+        return tuple(schedule)
+
+    @classmethod
+    def from_name(cls, name: str) -> "AlbertConfig":
+        """The config called `name` in `CONFIGS`.
+
+        Raises:
+            InputError: no such name; the message lists those there are.
+        """
+        if name not in CONFIGS:
+            raise InputError(f"no config is called {name!r}; there are {', '.join(CONFIGS)}")
+        return CONFIGS[name]
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any], source: str = "config") -> "AlbertConfig":
+        """Reads our own field names, or the keys of a published albert_config.json.
+
+        Published keys that the original code accepts and never uses are accepted at their neutral value.
+
+        Args:
+            fields: the JSON object.
+            source: what to call it in an error message.
+
+        Raises:
+            InputError: unknown or missing keys, or a value that cannot be used.
+        """
+        if not isinstance(fields, dict):
+            raise InputError(f"{source}: expected a JSON object with model dimensions, got {type(fields).__name__}")
+        if "vocab_size" in fields or "hidden_size" in fields:
+            fields = _from_published(fields, source)
+        known = {field.name: field for field in dataclasses.fields(cls)}
+        unknown = sorted(set(fields) - set(known))
+        missing = sorted(n for n, f in known.items() if f.default is dataclasses.MISSING and n not in fields)
+        if unknown or missing:
+            raise InputError(f"{source}: unknown keys {unknown}, missing keys {missing}; known keys: {', '.join(known)}")
+        try:
+            return cls(**fields)
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from error
+
+    @classmethod
+    def from_json(cls, path: str | Path) -> "AlbertConfig":
+        """Reads a config file, ours or a published albert_config.json; see `from_dict`."""
+        try:
+            fields = json.loads(read_text(path))
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+        return cls.from_dict(fields, source=str(path))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Our own field names, every field."""
+        return dataclasses.asdict(self)
+
+    def to_published_dict(self) -> dict[str, Any]:
+        """The keys of albert_config.json.
+
+        Raises:
+            InputError: this architecture has no form there (sharing other than "all", gelu_erf, another epsilon).
+        """
+        activations = {ours: theirs for theirs, ours in _PUBLISHED_ACTIVATIONS.items()}
+        for name, allowed in (("sharing", ("all",)), ("activation", tuple(activations)), ("layer_norm_epsilon", (1e-12,))):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"albert_config.json has no form for {name}={getattr(self, name)!r}")
+        published = {theirs: getattr(self, ours) for theirs, ours in _PUBLISHED_NAMES.items()}
+        published["hidden_act"] = activations[self.activation]
+        return published | {"down_scale_factor": 1, "gap_size": 0, "net_structure_type": 0, "num_memory_blocks": 0}
+
+    def to_json(self, path: str | Path, *, published: bool = False, overwrite: bool = False) -> None:
+        """Writes our own form, or with `published` an albert_config.json that the original code reads."""
+        fields = self.to_published_dict() if published else self.to_dict()
+        with written_whole(path, overwrite=overwrite) as temporary:
+            temporary.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+
+
+def _from_published(fields: dict[str, Any], source: str) -> dict[str, Any]:
+    """Renames the keys of an albert_config.json, or says which one cannot be used."""
+    renamed = {}
+    for key, value in fields.items():
+        if key in _PUBLISHED_UNUSED:
+            if value not in _PUBLISHED_UNUSED[key]:
+                raise InputError(f"{source}: {key} = {value!r} changes the model in a way that no published code defines")
+        elif key not in _PUBLISHED_NAMES:
+            known = ", ".join((*_PUBLISHED_NAMES, *_PUBLISHED_UNUSED))
+            raise InputError(f"{source}: unknown key {key!r}; known keys: {known}")
+        else:
+            renamed[_PUBLISHED_NAMES[key]] = value
+    activation = renamed.get("activation", "gelu")
+    if activation not in _PUBLISHED_ACTIVATIONS:
+        raise InputError(f"{source}: hidden_act: expected one of {', '.join(_PUBLISHED_ACTIVATIONS)}; got {activation!r}")
+    renamed["activation"] = _PUBLISHED_ACTIVATIONS[activation]
+    return renamed
+
+
+# (hidden_dim, num_layers, num_heads) of the published sizes.
+_SHAPES = {"base": (768, 12, 12), "large": (1024, 24, 16), "xlarge": (2048, 24, 16), "xxlarge": (4096, 12, 64)}
+
+
+def _shape(vocabulary_size: int, shape: tuple[int, int, int], **fields: Any) -> AlbertConfig:
+    """A config with the feed-forward layer four times as wide as the encoder, as in every published model."""
+    hidden_dim, num_layers, num_heads = shape
+    return AlbertConfig(vocabulary_size, hidden_dim, 4 * hidden_dim, num_layers, num_heads, **fields)
+
+
+def _bert(shape: tuple[int, int, int]) -> AlbertConfig:
+    return _shape(30522, shape, embedding_dim=shape[0], sharing="none", activation="gelu_erf")
+
+
+# Sources: albert_config.json in the released archives of google-research/albert (v1 has dropout 0.1 but for xxlarge,
+# v2 and Chinese none) and of brightmart/albert_zh (tiny and small, "google" form); bert-base/large-uncased for
+# comparison. albert_tiny_en and albert_small_en are this project's own.
+CONFIGS: dict[str, AlbertConfig] = {
+    **{
+        f"albert_{size}_v1": _shape(
+            30000,
+            shape,
+            hidden_dropout=0.0 if size == "xxlarge" else 0.1,
+            attention_dropout=0.0 if size == "xxlarge" else 0.1,
+        )
+        for size, shape in _SHAPES.items()
+    },
+    **{f"albert_{size}_v2": _shape(30000, shape) for size, shape in _SHAPES.items()},
+    **{f"albert_{size}_zh": _shape(21128, shape, activation="relu") for size, shape in _SHAPES.items()},
+    "albert_tiny_zh": _shape(21128, (312, 4, 12)),
+    "albert_small_zh": _shape(21128, (384, 6, 12)),
+    "albert_tiny_en": _shape(8000, (312, 4, 12)),
+    "albert_small_en": _shape(30000, (384, 6, 12)),
+    "bert_base": _bert(_SHAPES["base"]),
+    "bert_large": _bert(_SHAPES["large"]),
+}

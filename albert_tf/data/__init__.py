@@ -1,0 +1,1 @@
+"""Files of labelled text in, batches of model inputs out."""

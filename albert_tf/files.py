@@ -1,0 +1,63 @@
+"""Files and folders that appear whole or not at all."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from albert_tf.errors import InputError
+
+
+@contextlib.contextmanager
+def written_whole(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Yields a temporary path beside `path` to write to; renames it to `path` when the block ends without error.
+
+    The block may create a file or a folder there. If the block raises, what it wrote is removed and `path` is as it
+    was before.
+
+    Raises:
+        InputError: `path` exists and `overwrite` is false, or its parent folder cannot be created.
+    """
+    path = Path(path)
+    refuse_existing(path, overwrite=overwrite)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+    try:
+        temporary = scratch / path.name
+        yield temporary
+        if path.is_dir() and not path.is_symlink():
+            path.rename(scratch / "replaced")  # rename() cannot replace a folder that is not empty
+        os.replace(temporary, path)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def refuse_existing(path: str | Path, *, overwrite: bool) -> None:
+    """Raises InputError when `path` exists and may not be overwritten."""
+    if os.path.lexists(path) and not overwrite:
+        raise InputError(f"{path} exists already; pass --overwrite to replace it, or choose another name")
+
+
+def read_text(path: str | Path) -> str:
+    """Reads a UTF-8 text file (a byte order mark is dropped).
+
+    Raises:
+        InputError: the file is missing, a folder, not readable, or not UTF-8 (the message names the line).
+    """
+    path = Path(path)
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{path}, line {line}: expected UTF-8 text, found byte 0x{raw[error.start]:02x}; convert the file to UTF-8"
+        ) from error

@@ -1,0 +1,43 @@
+"""albert-tf: ALBERT for TensorFlow and Keras 3, from pretraining to a quantised TFLite file."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+README = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
+
+setup(
+    name="albert-tf",
+    version="0.1.0",
+    description="ALBERT for TensorFlow and Keras 3: fine-tune, load every checkpoint, export small TFLite files.",
+    long_description=README,
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=find_packages(include=["albert_tf", "albert_tf.*", "export", "export.*"]),
+    package_data={"albert_tf": ["assets/**/*", "py.typed"]},
+    entry_points={"console_scripts": ["albert-tf = albert_tf.cli.main:run"]},
+    install_requires=[
+        "tensorflow>=2.20,<2.22",
+        "tensorflow-text>=2.20,<2.22",
+        "keras>=3.15,<3.16",
+        "ai-edge-litert>=2.3",
+        "matplotlib>=3.8",
+        "numpy>=1.26",
+        "rich>=13",
+        "safetensors>=0.4",
+        "scikit-learn>=1.4",
+        "sentencepiece>=0.2",
+    ],
+    extras_require={
+        "garden": ["tf-models-official==2.20.0"],
+        "beam": ["apache-beam>=2.77"],
+        "hub": ["huggingface_hub>=0.24", "kagglehub>=0.3"],
+        "dev": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff", "tensorboard"],
+    },
+    classifiers=[
+        "License :: OSI Approved :: Apache Software License",
+        "Programming Language :: Python :: 3.11",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+)
