@@ -36,7 +36,6 @@ setup(
         "dev": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff", "tensorboard"],
     },
     classifiers=[
-        "License :: OSI Approved :: Apache Software License",
         "Programming Language :: Python :: 3.11",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
     ],

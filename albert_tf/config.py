@@ -179,7 +179,9 @@ class AlbertConfig:
         unknown = sorted(set(fields) - set(known))
         missing = sorted(n for n, f in known.items() if f.default is dataclasses.MISSING and n not in fields)
         if unknown or missing:
-            raise InputError(f"{source}: unknown keys {unknown}, missing keys {missing}; known keys: {', '.join(known)}")
+            raise InputError(
+                f"{source}: unknown keys {unknown}, missing keys {missing}; known keys: {', '.join(known)}"
+            )
         try:
             return cls(**fields)
         except InputError as error:
@@ -205,7 +207,11 @@ class AlbertConfig:
             InputError: this architecture has no form there (sharing other than "all", gelu_erf, another epsilon).
         """
         activations = {ours: theirs for theirs, ours in _PUBLISHED_ACTIVATIONS.items()}
-        for name, allowed in (("sharing", ("all",)), ("activation", tuple(activations)), ("layer_norm_epsilon", (1e-12,))):
+        for name, allowed in (
+            ("sharing", ("all",)),
+            ("activation", tuple(activations)),
+            ("layer_norm_epsilon", (1e-12,)),
+        ):
             if getattr(self, name) not in allowed:
                 raise InputError(f"albert_config.json has no form for {name}={getattr(self, name)!r}")
         published = {theirs: getattr(self, ours) for theirs, ours in _PUBLISHED_NAMES.items()}
@@ -225,7 +231,9 @@ def _from_published(fields: dict[str, Any], source: str) -> dict[str, Any]:
     for key, value in fields.items():
         if key in _PUBLISHED_UNUSED:
             if value not in _PUBLISHED_UNUSED[key]:
-                raise InputError(f"{source}: {key} = {value!r} changes the model in a way that no published code defines")
+                raise InputError(
+                    f"{source}: {key} = {value!r} changes the model in a way that no published code defines"
+                )
         elif key not in _PUBLISHED_NAMES:
             known = ", ".join((*_PUBLISHED_NAMES, *_PUBLISHED_UNUSED))
             raise InputError(f"{source}: unknown key {key!r}; known keys: {known}")
@@ -233,7 +241,9 @@ def _from_published(fields: dict[str, Any], source: str) -> dict[str, Any]:
             renamed[_PUBLISHED_NAMES[key]] = value
     activation = renamed.get("activation", "gelu")
     if activation not in _PUBLISHED_ACTIVATIONS:
-        raise InputError(f"{source}: hidden_act: expected one of {', '.join(_PUBLISHED_ACTIVATIONS)}; got {activation!r}")
+        raise InputError(
+            f"{source}: hidden_act: expected one of {', '.join(_PUBLISHED_ACTIVATIONS)}; got {activation!r}"
+        )
     renamed["activation"] = _PUBLISHED_ACTIVATIONS[activation]
     return renamed
 

@@ -1,6 +1,7 @@
 """What passes between readers, tokenizers, models and metrics."""
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 
 # The three model inputs, int32 (batch, sequence): ids; 0 or 1 for the first or second text; 1 for a token, 0 for padding.
 TOKEN_IDS = "token_ids"
@@ -21,3 +22,25 @@ class TextExample:
     text: str
     pair: str | None = None
     label: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Prediction:
+    """A classifier's answer to one text.
+
+    Attributes:
+        label: the most probable label.
+        score: its probability.
+        probabilities: every label's probability, in the order of the labels.
+    """
+
+    label: str
+    score: float
+    probabilities: dict[str, float]
+
+    @classmethod
+    def from_probabilities(cls, row: Iterable[float], labels: Sequence[str]) -> "Prediction":
+        """The answer that a row of probabilities, in the order of `labels`, amounts to."""
+        probabilities = {label: float(value) for label, value in zip(labels, row, strict=True)}
+        best = max(probabilities, key=probabilities.__getitem__)
+        return cls(best, probabilities[best], probabilities)

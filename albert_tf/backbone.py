@@ -1,0 +1,117 @@
+"""`AlbertBackbone`: token ids in, contextual vectors out."""
+
+from typing import Any
+
+import keras
+
+from albert_tf.config import AlbertConfig
+from albert_tf.conversion.assign import assign
+from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
+from albert_tf.layers.embeddings import AlbertEmbeddings
+from albert_tf.layers.encoder import AlbertEncoder
+from albert_tf.parameters import backbone_weight_shapes
+from albert_tf.presets import load_checkpoint
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertBackbone(keras.Model):
+    """The ALBERT encoder as a Keras functional model.
+
+    Inputs, a dict of int (B, S): `token_ids`, `segment_ids` (0 first text, 1 second), `padding_mask` (1 token, 0 padding).
+
+    Outputs, a dict: `sequence_output` (B, S, H); `pooled_output` (B, H), the tanh of a dense layer over the first
+    position, unless `pooler` is false; with `all_layers`, `embedding_output` (B, S, H) and `layer_outputs`, a list of
+    (B, S, H), one for each step of `config.block_schedule`.
+
+    Args:
+        config: the architecture.
+        pooler: whether the model has the pooler.
+        all_layers: whether it returns every layer.
+        rematerialize: recompute each block in the backward pass to save memory; see `AlbertEncoder`.
+        dtype: a Keras dtype policy, such as "mixed_bfloat16".
+    """
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        *,
+        pooler: bool = True,
+        all_layers: bool = False,
+        rematerialize: bool = False,
+        dtype: Any = None,
+        name: str = "backbone",
+        **kwargs: Any,
+    ) -> None:
+        # === Layers ===
+        policy = keras.dtype_policies.get(dtype)
+        embeddings = AlbertEmbeddings(config, dtype=policy, name="embeddings")
+        encoder = AlbertEncoder(config, rematerialize=rematerialize, dtype=policy, name="encoder")
+        initializer = keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+        pooler_layer = keras.layers.Dense(
+            config.hidden_dim, "tanh", kernel_initializer=initializer, dtype=policy, name="pooler"
+        )
+
+        # === Functional model ===
+        inputs = {
+            name: keras.Input((None,), dtype="int32", name=name) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)
+        }
+        embedding_output = embeddings(inputs[TOKEN_IDS], inputs[SEGMENT_IDS])
+        layer_outputs = encoder(embedding_output, inputs[PADDING_MASK])
+        outputs: dict[str, Any] = {"sequence_output": layer_outputs[-1]}
+        if pooler:
+            outputs["pooled_output"] = pooler_layer(layer_outputs[-1][:, 0])
+        if all_layers:
+            outputs |= {"embedding_output": embedding_output, "layer_outputs": layer_outputs}
+        super().__init__(inputs, outputs, name=name, **kwargs)
+
+        # === Config ===
+        self.config = config
+        self.pooler = pooler_layer if pooler else None
+        self.all_layers = all_layers
+        self.embeddings = embeddings
+        self.encoder = encoder
+        self.policy = policy
+
+    @classmethod
+    def from_pretrained(cls, source: str, **kwargs: Any) -> "AlbertBackbone":
+        """The encoder of any checkpoint that `albert_tf.presets.load_checkpoint` reads; its heads are left aside.
+
+        Args:
+            source: a path or name.
+            **kwargs: arguments of the constructor other than the config.
+
+        Raises:
+            InputError: the source cannot be read, or a weight is missing, left over or of another shape.
+        """
+        checkpoint = load_checkpoint(source)
+        backbone = cls(checkpoint.config, **kwargs)
+        names = backbone_weight_shapes(checkpoint.config)
+        backbone.load_named_weights({n: w for n, w in checkpoint.weights.items() if n in names}, source=str(source))
+        return backbone
+
+    def load_named_weights(self, weights: dict[str, Any], *, source: str) -> None:
+        """Assigns every weight by name; a pooler's weights are left aside where this model has no pooler.
+
+        Raises:
+            InputError: missing, left-over or misshapen weights, listed.
+        """
+        if self.pooler is None:
+            weights = {name: value for name, value in weights.items() if not name.startswith("pooler/")}
+        assign({variable.path: variable for variable in self.weights}, weights, source=source)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "config": self.config.to_dict(),
+            "pooler": self.pooler is not None,
+            "all_layers": self.all_layers,
+            "rematerialize": self.encoder.rematerialize,
+            "dtype": keras.dtype_policies.serialize(self.policy),
+            "name": self.name,
+            "trainable": self.trainable,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "AlbertBackbone":
+        fields = dict(config)
+        fields["config"] = AlbertConfig.from_dict(fields["config"])
+        return cls(**fields)

@@ -1,0 +1,105 @@
+"""The two halves of an encoder layer, each with its residual connection and layer norm (post-LN)."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf.config import AlbertConfig
+from albert_tf.layers.configured import ConfiguredLayer, activation_function
+from albert_tf.layers.dropout import draw_seeds, dropout
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AttentionBlock(ConfiguredLayer):
+    """Self-attention: LN(x + dropout(dense(softmax(q·kᵀ/√D + bias)·v))).
+
+    google-research/albert modeling.py, attention_ffn_block: the first half.
+    """
+
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.query = self.dense(config.hidden_dim, "query")
+        self.key = self.dense(config.hidden_dim, "key")
+        self.value = self.dense(config.hidden_dim, "value")
+        self.output_dense = self.dense(config.hidden_dim, "output")
+        self.norm = self.layer_norm()
+        self.seed_generator = keras.random.SeedGenerator()
+
+    def build(self, input_shape: Any = None) -> None:
+        for layer in (self.query, self.key, self.value, self.output_dense, self.norm):
+            layer.build((None, self.config.hidden_dim))
+        self.built = True
+
+    def seeds(self, training: bool | None) -> tuple[Any, ...]:
+        """Draws what one `forward` needs: a seed for the probabilities and one for the output."""
+        return draw_seeds(self.seed_generator, (self.config.attention_dropout, self.config.hidden_dropout), training)
+
+    def call(self, x: Any, attention_bias: Any, training: bool | None = None) -> Any:
+        """(B, T, H) and the additive bias (B, 1, 1, S) → (B, T, H)."""
+        return self.forward(x, attention_bias, *self.seeds(training))
+
+    def forward(self, x: Any, attention_bias: Any, *seeds: Any) -> Any:
+        """`call` with the randomness given; the same arguments always give the same result."""
+        config = self.config
+        batch, length = ops.shape(x)[:2]
+        # One matrix multiplication of (B·T, H) a projection, with no per-example loop.
+        rows = ops.reshape(x, (-1, config.hidden_dim))
+
+        def heads(projected: Any) -> Any:  # (B·T, H) → (B, N, T, D)
+            projected = ops.reshape(projected, (batch, length, config.num_heads, config.head_dim))
+            return ops.transpose(projected, (0, 2, 1, 3))
+
+        query = heads(self.query(rows) * config.head_dim**-0.5)
+        scores = ops.matmul(query, ops.transpose(heads(self.key(rows)), (0, 1, 3, 2)))  # (B, N, T, S)
+        # Softmax in float32 also under mixed precision: 8 bits of mantissa are too few for a sum over S.
+        probabilities = ops.softmax(ops.cast(scores, "float32") + attention_bias, axis=-1)
+        probabilities = dropout(ops.cast(probabilities, scores.dtype), config.attention_dropout, seeds, 0)
+        context = ops.matmul(probabilities, heads(self.value(rows)))  # (B, N, T, D)
+        context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, config.hidden_dim))
+        attended = dropout(self.output_dense(context), config.hidden_dropout, seeds, 1)
+        return ops.reshape(self.norm(rows + attended), (batch, length, config.hidden_dim))
+
+    def compute_output_shape(self, x_shape: Any, attention_bias_shape: Any) -> Any:
+        return x_shape
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class FeedForwardBlock(ConfiguredLayer):
+    """LN(x + dropout(dense(activation(dense(x))))): the second half of an encoder layer.
+
+    Dropout after the second dense layer is in the original code (transformers' AlbertLayer leaves it out).
+    """
+
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.intermediate = self.dense(config.intermediate_dim, "intermediate")
+        self.output_dense = self.dense(config.hidden_dim, "output")
+        self.norm = self.layer_norm()
+        self.activation = activation_function(config.activation)
+        self.seed_generator = keras.random.SeedGenerator()
+
+    def build(self, input_shape: Any = None) -> None:
+        self.intermediate.build((None, self.config.hidden_dim))
+        self.output_dense.build((None, self.config.intermediate_dim))
+        self.norm.build((None, self.config.hidden_dim))
+        self.built = True
+
+    def seeds(self, training: bool | None) -> tuple[Any, ...]:
+        """Draws what one `forward` needs: a seed for the output."""
+        return draw_seeds(self.seed_generator, (self.config.hidden_dropout,), training)
+
+    def call(self, x: Any, training: bool | None = None) -> Any:
+        """(B, T, H) → (B, T, H)."""
+        return self.forward(x, *self.seeds(training))
+
+    def forward(self, x: Any, *seeds: Any) -> Any:
+        """`call` with the randomness given; the same arguments always give the same result."""
+        rows = ops.reshape(x, (-1, self.config.hidden_dim))
+        expanded = self.activation(self.intermediate(rows))
+        contracted = dropout(self.output_dense(expanded), self.config.hidden_dropout, seeds, 0)
+        batch, length = ops.shape(x)[:2]
+        return ops.reshape(self.norm(rows + contracted), (batch, length, self.config.hidden_dim))
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return input_shape

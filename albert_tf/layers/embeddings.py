@@ -1,0 +1,66 @@
+"""Token, segment and position tables of width E, and the projection to the encoder's width H."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf.config import AlbertConfig
+from albert_tf.layers.configured import ConfiguredLayer
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertEmbeddings(ConfiguredLayer):
+    """Factorised embeddings (paper section 3.1; order of operations as in google-research/albert modeling.py).
+
+    word + segment + position → layer norm → dropout → dense E → H. Where E = H the dense layer does not exist.
+    """
+
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.word_embedding = self._table(config.vocabulary_size, "word_embedding")
+        self.segment_embedding = self._table(config.num_segments, "segment_embedding")
+        self.position_embedding = self._table(config.max_sequence_length, "position_embedding")
+        self.norm = self.layer_norm()
+        self.dropout = keras.layers.Dropout(config.hidden_dropout, dtype=self.dtype_policy, name="dropout")
+        self.projection = self.dense(config.hidden_dim, "projection") if config.has_projection else None
+
+    def build(self, input_shape: Any = None) -> None:
+        for table in (self.word_embedding, self.segment_embedding, self.position_embedding):
+            table.build()
+        self.norm.build((None, None, self.config.embedding_dim))
+        if self.projection is not None:
+            self.projection.build((None, self.config.embedding_dim))
+        self.built = True
+
+    def call(self, token_ids: Any, segment_ids: Any, training: bool | None = None) -> Any:
+        """(B, S) ids and segments → (B, S, H).
+
+        Raises:
+            ValueError: the sequence is known to be longer than the position table.
+        """
+        x = self.normalized(token_ids, segment_ids)
+        x = self.dropout(x, training=training)
+        if self.projection is None:
+            return x
+        batch, length = ops.shape(token_ids)[:2]
+        x = self.projection(ops.reshape(x, (-1, self.config.embedding_dim)))
+        return ops.reshape(x, (batch, length, self.config.hidden_dim))
+
+    def normalized(self, token_ids: Any, segment_ids: Any) -> Any:
+        """The sum of the three tables after the layer norm, (B, S, E)."""
+        length = ops.shape(token_ids)[1]
+        limit = self.config.max_sequence_length
+        if isinstance(length, int) and length > limit:
+            raise ValueError(f"token_ids: expected at most {limit} positions (max_sequence_length), got {length}")
+        positions = ops.convert_to_tensor(self.position_embedding.embeddings)[:length]
+        x = self.word_embedding(token_ids) + self.segment_embedding(segment_ids)
+        return self.norm(x + ops.cast(positions, x.dtype))
+
+    def compute_output_shape(self, token_ids_shape: Any, segment_ids_shape: Any) -> tuple[int | None, ...]:
+        return (*token_ids_shape, self.config.hidden_dim)
+
+    def _table(self, rows: int, name: str) -> keras.layers.Embedding:
+        return keras.layers.Embedding(
+            rows, self.config.embedding_dim, self.initializer(), dtype=self.dtype_policy, name=name
+        )

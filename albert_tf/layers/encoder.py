@@ -1,0 +1,68 @@
+"""The encoder: a loop over `AlbertConfig.block_schedule`. Parameter sharing is this loop and nothing else."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf.config import AlbertConfig
+from albert_tf.layers.attention import AttentionBlock, FeedForwardBlock
+from albert_tf.layers.configured import ConfiguredLayer
+
+# Added to the attention scores of padding positions, as in google-research/albert (create_attention_mask).
+PADDING_BIAS = -10000.0
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertEncoder(ConfiguredLayer):
+    """`num_layers` passes through few blocks (paper section 3.1, cross-layer parameter sharing).
+
+    Args:
+        config: `config.block_schedule` names the attention and feed-forward block of every step.
+        rematerialize: keep only each block's input for the backward pass and compute its inside again there. Sharing
+            saves weights, not activations: at long sequences they are most of the training memory.
+    """
+
+    def __init__(self, config: AlbertConfig, *, rematerialize: bool = False, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.rematerialize = rematerialize
+        attention_indices, feed_forward_indices = zip(*config.block_schedule, strict=True)
+        self.attention_blocks = [
+            AttentionBlock(config, dtype=self.dtype_policy, name=f"attention_{i}")
+            for i in range(1 + max(attention_indices))
+        ]
+        self.feed_forward_blocks = [
+            FeedForwardBlock(config, dtype=self.dtype_policy, name=f"feed_forward_{i}")
+            for i in range(1 + max(feed_forward_indices))
+        ]
+
+    def build(self, input_shape: Any = None) -> None:
+        for block in (*self.attention_blocks, *self.feed_forward_blocks):
+            block.build((None, None, self.config.hidden_dim))
+        self.built = True
+
+    def call(self, x: Any, padding_mask: Any, training: bool | None = None) -> list[Any]:
+        """(B, S, H) and the mask (B, S) → the output of every step, each (B, S, H); the last is the encoder's."""
+        bias = attention_bias(padding_mask)
+        outputs = []
+        for attention_index, feed_forward_index in self.config.block_schedule:
+            attention = self.attention_blocks[attention_index]
+            feed_forward = self.feed_forward_blocks[feed_forward_index]
+            if self.rematerialize and training:
+                x = keras.remat(attention.forward)(x, bias, *attention.seeds(training))
+                x = keras.remat(feed_forward.forward)(x, *feed_forward.seeds(training))
+            else:
+                x = feed_forward(attention(x, bias, training=training), training=training)
+            outputs.append(x)
+        return outputs
+
+    def compute_output_shape(self, x_shape: Any, padding_mask_shape: Any) -> list[Any]:
+        return [x_shape] * len(self.config.block_schedule)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"rematerialize": self.rematerialize}
+
+
+def attention_bias(padding_mask: Any, value: float = PADDING_BIAS) -> Any:
+    """Mask (B, S) of ones and zeros → float32 bias (B, 1, 1, S): 0 for a token, `value` for padding."""
+    return ((1.0 - ops.cast(padding_mask, "float32")) * value)[:, None, None, :]

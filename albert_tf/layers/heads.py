@@ -1,0 +1,42 @@
+"""The two pretraining heads; task heads are one dense layer and stand in their task."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf.config import AlbertConfig
+from albert_tf.layers.configured import ConfiguredLayer, activation_function
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class MaskedLMHead(ConfiguredLayer):
+    """Predicts the words at the masked positions (google-research/albert run_pretraining.py, get_masked_lm_output).
+
+    gather → dense H → E → activation → layer norm → · word tableᵀ + bias. The word table is the embedding layer's own:
+    it is passed to each call, so the tie cannot be lost in saving.
+    """
+
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.transform = self.dense(config.embedding_dim, "transform")
+        self.norm = self.layer_norm()
+        self.activation = activation_function(config.activation)
+
+    def build(self, input_shape: Any = None) -> None:
+        self.transform.build((None, self.config.hidden_dim))
+        self.norm.build((None, self.config.embedding_dim))
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(self.config.vocabulary_size,), initializer="zeros", dtype=self.variable_dtype
+        )
+        self.built = True
+
+    def call(self, sequence_output: Any, positions: Any, word_table: Any) -> Any:
+        """(B, S, H), int positions (B, P) and the table (V, E) → float32 logits (B, P, V)."""
+        masked = ops.take_along_axis(sequence_output, ops.cast(positions, "int32")[:, :, None], axis=1)
+        x = self.norm(self.activation(self.transform(masked)))
+        logits = ops.matmul(x, ops.transpose(ops.cast(word_table, x.dtype)))
+        return ops.cast(logits, "float32") + ops.cast(self.output_bias, "float32")
+
+    def compute_output_shape(self, sequence_output_shape: Any, positions_shape: Any, word_table_shape: Any) -> Any:
+        return (*positions_shape, self.config.vocabulary_size)
