@@ -1,0 +1,37 @@
+"""ALBERT for TensorFlow and Keras 3.
+
+The public names below load TensorFlow when they are first used; importing the package does not.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from albert_tf.backbone import AlbertBackbone as AlbertBackbone
+    from albert_tf.config import CONFIGS as CONFIGS
+    from albert_tf.config import AlbertConfig as AlbertConfig
+    from albert_tf.errors import CheckFailed as CheckFailed
+    from albert_tf.errors import InputError as InputError
+    from albert_tf.tasks.classification import AlbertTextClassifier as AlbertTextClassifier
+    from albert_tf.tasks.pretraining import AlbertPretrainer as AlbertPretrainer
+    from albert_tf.tokenization.tokenizer import AlbertTokenizer as AlbertTokenizer
+
+__version__ = "0.1.0"
+
+_MODULES = {
+    "AlbertBackbone": "albert_tf.backbone",
+    "AlbertConfig": "albert_tf.config",
+    "AlbertPretrainer": "albert_tf.tasks.pretraining",
+    "AlbertTextClassifier": "albert_tf.tasks.classification",
+    "AlbertTokenizer": "albert_tf.tokenization.tokenizer",
+    "CONFIGS": "albert_tf.config",
+    "CheckFailed": "albert_tf.errors",
+    "InputError": "albert_tf.errors",
+}
+__all__ = [*_MODULES, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'albert_tf' has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

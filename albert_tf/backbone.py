@@ -1,5 +1,6 @@
 """`AlbertBackbone`: token ids in, contextual vectors out."""
 
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -17,7 +18,8 @@ from albert_tf.presets import load_checkpoint
 class AlbertBackbone(keras.Model):
     """The ALBERT encoder as a Keras functional model.
 
-    Inputs, a dict of int (B, S): `token_ids`, `segment_ids` (0 first text, 1 second), `padding_mask` (1 token, 0 padding).
+    Inputs, a dict of int (B, S): `token_ids`, `segment_ids` (0 first text, 1 second),
+    `padding_mask` (1 token, 0 padding).
 
     Outputs, a dict: `sequence_output` (B, S, H); `pooled_output` (B, H), the tanh of a dense layer over the first
     position, unless `pooler` is false; with `all_layers`, `embedding_output` (B, S, H) and `layer_outputs`, a list of
@@ -73,7 +75,7 @@ class AlbertBackbone(keras.Model):
         self.policy = policy
 
     @classmethod
-    def from_pretrained(cls, source: str, **kwargs: Any) -> "AlbertBackbone":
+    def from_pretrained(cls, source: str | Path, **kwargs: Any) -> "AlbertBackbone":
         """The encoder of any checkpoint that `albert_tf.presets.load_checkpoint` reads; its heads are left aside.
 
         Args:

@@ -231,16 +231,14 @@ def _from_published(fields: dict[str, Any], source: str) -> dict[str, Any]:
     for key, value in fields.items():
         if key in _PUBLISHED_UNUSED:
             if value not in _PUBLISHED_UNUSED[key]:
-                raise InputError(
-                    f"{source}: {key} = {value!r} changes the model in a way that no published code defines"
-                )
+                raise InputError(f"{source}: {key} = {value!r}: no published code says what that does")
         elif key not in _PUBLISHED_NAMES:
             known = ", ".join((*_PUBLISHED_NAMES, *_PUBLISHED_UNUSED))
             raise InputError(f"{source}: unknown key {key!r}; known keys: {known}")
         else:
             renamed[_PUBLISHED_NAMES[key]] = value
     activation = renamed.get("activation", "gelu")
-    if activation not in _PUBLISHED_ACTIVATIONS:
+    if activation not in tuple(_PUBLISHED_ACTIVATIONS):  # a tuple takes what cannot be hashed, too
         raise InputError(
             f"{source}: hidden_act: expected one of {', '.join(_PUBLISHED_ACTIVATIONS)}; got {activation!r}"
         )

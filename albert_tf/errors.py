@@ -7,3 +7,7 @@ class InputError(ValueError):
     The message says what was expected, what came and what to do. The command line prints it on one line and exits
     with code 2; every other exception is a bug and keeps its traceback.
     """
+
+
+class CheckFailed(Exception):
+    """A check found a product of the program not good enough; the command line exits with code 1."""

@@ -26,15 +26,25 @@ def written_whole(path: str | Path, *, overwrite: bool = False) -> Iterator[Path
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+        raise InputError(f"cannot write {path}: {error.strerror or error} ({error.filename})") from error
     try:
         temporary = scratch / path.name
         yield temporary
-        if path.is_dir() and not path.is_symlink():
-            path.rename(scratch / "replaced")  # rename() cannot replace a folder that is not empty
-        os.replace(temporary, path)
+        _put(temporary, path, aside=scratch / f"replaced.{path.name}")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _put(new: Path, path: Path, *, aside: Path) -> None:
+    """Renames `new` to `path`; rename() cannot replace a folder, nor by a folder, so what is there steps aside first."""
+    try:
+        if os.path.lexists(path) and (path.is_dir() or new.is_dir()):
+            path.rename(aside)
+        new.replace(path)
+    except BaseException:
+        if os.path.lexists(aside):
+            aside.rename(path)
+        raise
 
 
 def refuse_existing(path: str | Path, *, overwrite: bool) -> None:

@@ -36,7 +36,7 @@ def backbone_weight_shapes(config: AlbertConfig, *, pooler: bool = True) -> Shap
 
 
 def pretraining_head_weight_shapes(config: AlbertConfig) -> Shapes:
-    """Name → shape of the masked-word head (tied to the word table, so only its bias counts) and sentence-order head."""
+    """Name → shape of the masked-word head (tied to the word table: only its bias counts) and sentence-order head."""
     return {
         **_dense("masked_lm/transform", config.hidden_dim, config.embedding_dim),
         **_layer_norm("masked_lm/layer_norm", config.embedding_dim),

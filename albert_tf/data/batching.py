@@ -1,4 +1,7 @@
-"""Which examples go into which batch. Padding is the largest waste of training, so batches hold texts of like length."""
+"""Which examples go into which batch.
+
+Padding is the largest waste of training, so batches hold texts of like length.
+"""
 
 from collections.abc import Iterator, Sequence
 

@@ -3,7 +3,8 @@
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-# The three model inputs, int32 (batch, sequence): ids; 0 or 1 for the first or second text; 1 for a token, 0 for padding.
+# The three model inputs, int32 (batch, sequence): ids; 0 or 1 for the first or second text; 1 for a token and 0 for
+# padding.
 TOKEN_IDS = "token_ids"
 SEGMENT_IDS = "segment_ids"
 PADDING_MASK = "padding_mask"

@@ -53,7 +53,9 @@ class AttentionBlock(ConfiguredLayer):
         query = heads(self.query(rows) * config.head_dim**-0.5)
         scores = ops.matmul(query, ops.transpose(heads(self.key(rows)), (0, 1, 3, 2)))  # (B, N, T, S)
         # Softmax in float32 also under mixed precision: 8 bits of mantissa are too few for a sum over S.
-        probabilities = ops.softmax(ops.cast(scores, "float32") + attention_bias, axis=-1)
+        # Keras has cast the bias, as every float input of a layer, to the compute dtype.
+        scores_with_bias = ops.cast(scores, "float32") + ops.cast(attention_bias, "float32")
+        probabilities = ops.softmax(scores_with_bias, axis=-1)
         probabilities = dropout(ops.cast(probabilities, scores.dtype), config.attention_dropout, seeds, 0)
         context = ops.matmul(probabilities, heads(self.value(rows)))  # (B, N, T, D)
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, config.hidden_dim))

@@ -14,11 +14,9 @@ class ConfiguredLayer(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config = config
 
-    def dense(self, units: int, name: str, **kwargs: Any) -> keras.layers.Dense:
+    def dense(self, units: int, name: str) -> keras.layers.Dense:
         """A dense layer with the published initialiser and this layer's precision."""
-        return keras.layers.Dense(
-            units, kernel_initializer=self.initializer(), dtype=self.dtype_policy, name=name, **kwargs
-        )
+        return keras.layers.Dense(units, kernel_initializer=self.initializer(), dtype=self.dtype_policy, name=name)
 
     def layer_norm(self) -> keras.layers.LayerNormalization:
         return keras.layers.LayerNormalization(

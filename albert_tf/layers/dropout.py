@@ -31,7 +31,7 @@ def draw_seeds(
 
 
 def dropout(x: Any, rate: float, seeds: tuple[Any, ...], index: int) -> Any:
-    """Drops elements of `x` with probability `rate` and scales the rest by 1 / (1 − rate); `seeds` from `draw_seeds`."""
+    """Zeroes elements of `x` with probability `rate` and scales the rest by 1 / (1 − rate); see `draw_seeds`."""
     if not seeds or rate == 0.0:
         return x
     return keras.random.dropout(x, rate, seed=DrawnSeed(seeds[index]))

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
 from albert_tf.layers.configured import ConfiguredLayer
 
 
@@ -37,7 +38,8 @@ class AlbertEmbeddings(ConfiguredLayer):
         """(B, S) ids and segments → (B, S, H).
 
         Raises:
-            ValueError: the sequence is known to be longer than the position table.
+            InputError: the sequence is longer than the position table (in a graph of unknown length, TensorFlow's
+                InvalidArgumentError says so when it runs).
         """
         x = self.normalized(token_ids, segment_ids)
         x = self.dropout(x, training=training)
@@ -52,7 +54,9 @@ class AlbertEmbeddings(ConfiguredLayer):
         length = ops.shape(token_ids)[1]
         limit = self.config.max_sequence_length
         if isinstance(length, int) and length > limit:
-            raise ValueError(f"token_ids: expected at most {limit} positions (max_sequence_length), got {length}")
+            raise InputError(
+                f"token_ids: expected at most {limit} positions (max_sequence_length), got {length}; cut the text shorter"
+            )
         positions = ops.convert_to_tensor(self.position_embedding.embeddings)[:length]
         x = self.word_embedding(token_ids) + self.segment_embedding(segment_ids)
         return self.norm(x + ops.cast(positions, x.dtype))

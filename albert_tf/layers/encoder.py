@@ -49,8 +49,8 @@ class AlbertEncoder(ConfiguredLayer):
             attention = self.attention_blocks[attention_index]
             feed_forward = self.feed_forward_blocks[feed_forward_index]
             if self.rematerialize and training:
-                x = keras.remat(attention.forward)(x, bias, *attention.seeds(training))
-                x = keras.remat(feed_forward.forward)(x, *feed_forward.seeds(training))
+                x = _recomputed(attention.forward, x, bias, *attention.seeds(training))
+                x = _recomputed(feed_forward.forward, x, *feed_forward.seeds(training))
             else:
                 x = feed_forward(attention(x, bias, training=training), training=training)
             outputs.append(x)
@@ -61,6 +61,11 @@ class AlbertEncoder(ConfiguredLayer):
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"rematerialize": self.rematerialize}
+
+
+def _recomputed(forward: Any, x: Any, *constants: Any) -> Any:
+    """`forward(x, *constants)`, to be run again in the backward pass; gradients go to `x` and to the weights only."""
+    return keras.remat(lambda x: forward(x, *constants))(x)
 
 
 def attention_bias(padding_mask: Any, value: float = PADDING_BIAS) -> Any:

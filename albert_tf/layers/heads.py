@@ -37,6 +37,3 @@ class MaskedLMHead(ConfiguredLayer):
         x = self.norm(self.activation(self.transform(masked)))
         logits = ops.matmul(x, ops.transpose(ops.cast(word_table, x.dtype)))
         return ops.cast(logits, "float32") + ops.cast(self.output_bias, "float32")
-
-    def compute_output_shape(self, sequence_output_shape: Any, positions_shape: Any, word_table_shape: Any) -> Any:
-        return (*positions_shape, self.config.vocabulary_size)

@@ -1,6 +1,7 @@
 """What every task is: a backbone, a head, a tokenizer and the settings that belong to them, saved and loaded as one."""
 
 import abc
+import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +14,13 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.conversion.assign import assign
 from albert_tf.data.batching import sorted_batches
 from albert_tf.errors import InputError
+from albert_tf.parameters import backbone_weight_shapes
 from albert_tf.presets import load_checkpoint, read_task_settings, save_preset
 from albert_tf.tokenization.packing import pad_batch
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
+
+# Token ids and segment ids of one text or pair.
+Encoded = tuple[list[int], list[int]]
 
 
 class AlbertTask(keras.Model, abc.ABC):
@@ -44,14 +49,24 @@ class AlbertTask(keras.Model, abc.ABC):
     def settings(self) -> dict[str, Any]:
         """Constructor arguments other than backbone and tokenizer, as JSON values."""
 
+    @abc.abstractmethod
+    def device_outputs(self, sequence_output: Any) -> dict[str, Any]:
+        """What an exported file returns, by name, from the encoder's last layer (B, S, H)."""
+
     @classmethod
     def from_pretrained(
-        cls, source: str | Path, *, backbone_options: dict[str, Any] | None = None, **settings: Any
+        cls,
+        source: str | Path,
+        *,
+        config_changes: dict[str, Any] | None = None,
+        backbone_options: dict[str, Any] | None = None,
+        **settings: Any,
     ) -> Self:
         """The task on a checkpoint's encoder, with the checkpoint's head where it holds this task's.
 
         Args:
             source: a run folder, a preset folder or any checkpoint that `albert_tf.presets.load_checkpoint` reads.
+            config_changes: fields of the checkpoint's config to replace, such as `hidden_dropout`.
             backbone_options: arguments of `AlbertBackbone` other than the config, such as `dtype`.
             **settings: the task's own arguments. Needed where the checkpoint holds no head of this task; where it
                 does, giving different ones starts a new head.
@@ -68,7 +83,8 @@ class AlbertTask(keras.Model, abc.ABC):
         if checkpoint.tokenizer_path is None:
             raise InputError(f"{source}: holds no tokenizer (vocabulary.spm, *.model or vocab.txt)")
         tokenizer = AlbertTokenizer.from_pretrained(checkpoint.tokenizer_path)
-        backbone = AlbertBackbone(checkpoint.config, **backbone_options or {})
+        config = dataclasses.replace(checkpoint.config, **config_changes or {})
+        backbone = AlbertBackbone(config, **backbone_options or {})
         model = cls(backbone, tokenizer, **settings)
         if keep_head:
             assign(model.named_weights(), checkpoint.weights, source=str(source))
@@ -95,23 +111,30 @@ class AlbertTask(keras.Model, abc.ABC):
         """Every weight by its path, as in `albert_tf.parameters`."""
         return {variable.path: variable for variable in self.weights}
 
-    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[tuple[list[int], list[int]]]:
+    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Encoded]:
         """Token ids and segment ids of each text or pair, with special tokens, cut to the tokenizer's length."""
-        if self.tokenizer is None:
-            raise InputError("this model has no tokenizer; pass token ids to the model itself")
-        return self.tokenizer.encode_batch(texts, pairs)
+        return self.required_tokenizer.encode_batch(texts, pairs)
 
-    def raw_outputs(
-        self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, batch_size: int = 32
-    ) -> np.ndarray:
-        """The head's output for each text, in order, computed in batches of like length."""
-        encoded = self.encode(texts, pairs)
+    def raw_outputs(self, encoded: Sequence[Encoded], *, batch_size: int = 32) -> np.ndarray:
+        """The head's output for each encoded text, in order, computed in batches of like length."""
+        pad_id = self.required_tokenizer.vocabulary.pad_id
         outputs: list[Any] = [None] * len(encoded)
-        for indices in sorted_batches([len(ids) for ids, _ in encoded], batch_size):
-            batch = pad_batch([encoded[i] for i in indices], self.tokenizer.vocabulary.pad_id)
+        for indices in sorted_batches([len(token_ids) for token_ids, _ in encoded], batch_size):
+            batch = pad_batch([encoded[i] for i in indices], pad_id)
             for index, output in zip(indices, self.predict_on_batch(batch), strict=True):
                 outputs[index] = output
         return np.asarray(outputs)
+
+    @property
+    def required_tokenizer(self) -> AlbertTokenizer:
+        """The tokenizer.
+
+        Raises:
+            InputError: this model has none.
+        """
+        if self.tokenizer is None:
+            raise InputError("this model has no tokenizer; pass token ids to the model itself")
+        return self.tokenizer
 
     def save_assets(self, dir_path: str) -> None:
         """Keras hook: the tokenizer goes into the `.keras` file."""

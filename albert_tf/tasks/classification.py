@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.data.schema import Prediction
@@ -61,13 +62,18 @@ class AlbertTextClassifier(AlbertTask):
     def settings(self) -> dict[str, Any]:
         return {"labels": list(self.labels), "classifier_dropout": self.classifier_dropout}
 
+    def device_outputs(self, sequence_output: Any) -> dict[str, Any]:
+        """`probabilities`, float32 (B, labels)."""
+        pooled = self.backbone.pooler(sequence_output[:, 0])
+        return {"probabilities": ops.softmax(self.classifier(pooled), axis=-1)}
+
     def predict_probabilities(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, batch_size: int = 32
     ) -> np.ndarray:
         """float32 (texts, labels), each row summing to 1."""
         if not len(texts):
             return np.zeros((0, len(self.labels)), np.float32)
-        return softmax(self.raw_outputs(texts, pairs, batch_size=batch_size))
+        return softmax(self.raw_outputs(self.encode(texts, pairs), batch_size=batch_size))
 
     def classify(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, batch_size: int = 32

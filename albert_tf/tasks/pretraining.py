@@ -1,5 +1,6 @@
 """The pretraining model: masked words and sentence order (paper section 3.1)."""
 
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -39,7 +40,7 @@ class AlbertPretrainer(keras.Model):
         self.backbone = backbone
 
     @classmethod
-    def from_pretrained(cls, source: str, **backbone_options: Any) -> "AlbertPretrainer":
+    def from_pretrained(cls, source: str | Path, **backbone_options: Any) -> "AlbertPretrainer":
         """A checkpoint with its two pretraining heads.
 
         Raises:

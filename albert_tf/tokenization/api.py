@@ -37,8 +37,12 @@ class Vocabulary(Protocol):
     def options(self) -> dict[str, Any]:
         """The text rules as keyword arguments of the constructor; saved in `tokenizer.json`."""
 
-    def save(self, folder: str | Path) -> None:
-        """Writes the vocabulary file into `folder` under its fixed name (`vocabulary.spm` or `vocab.txt`)."""
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Writes the vocabulary file into `folder` under its fixed name (`vocabulary.spm` or `vocab.txt`).
+
+        Raises:
+            InputError: the file exists and `overwrite` is false.
+        """
 
     def graph_encoder(self) -> Any:
         """A callable from a tf.string tensor (n,) to a tf.RaggedTensor of int32 ids (n, None), equal to `encode`.

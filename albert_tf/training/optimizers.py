@@ -64,7 +64,7 @@ class AdamW(CorrectedGradients, keras.optimizers.AdamW):
 
     def _use_weight_decay(self, variable: Any) -> bool:
         path = getattr(variable, "path", variable.name)
-        return not any(re.search(pattern, path) for pattern in self.undecayed)
+        return super()._use_weight_decay(variable) and not any(re.search(pattern, path) for pattern in self.undecayed)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"undecayed": list(self.undecayed)}

@@ -1,0 +1,131 @@
+"""albert-tf demo: the main job, end to end and offline: fine-tune → int8 TFLite → run it → report."""
+
+import argparse
+import dataclasses
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+# The demo's sets of texts and the size of the vocabulary trained from each.
+SETS = {"commands": 1000, "spam": 1000}
+# Small enough to learn from a few hundred lines in a minute or two on two cores.
+SHAPE = {
+    "embedding_dim": 64,
+    "hidden_dim": 128,
+    "intermediate_dim": 512,
+    "num_layers": 3,
+    "num_heads": 4,
+    "max_sequence_length": 128,
+    "hidden_dropout": 0.1,
+    "attention_dropout": 0.1,
+}
+TRAINING: dict[str, Any] = {"epochs": 30.0, "batch_size": 16, "learning_rate": 1e-3, "max_length": 64}
+EXAMPLES = {
+    "commands": (
+        "could you make it a bit warmer in here",
+        "wake me at half past six tomorrow",
+        "play something by Miles Davis",
+        "把客厅的灯关掉",
+        "do I need an umbrella this afternoon?",
+    ),
+    "spam": (
+        "Congratulations! You have won a free phone, click here to claim it",
+        "running late, be there in ten minutes",
+        "URGENT: your account will be closed, verify now at example.com",
+        "恭喜您中奖了，点击链接领取奖品",
+        "can you pick up milk on the way home?",
+    ),
+}
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "demo",
+        help="the main job end to end, offline: fine-tune, export int8 TFLite, run it, report",
+        description="Train a small ALBERT on bundled texts, export it as an int8 TFLite file, run the file and report: "
+        "accuracy before and after, size, memory, latency, examples. Needs no network and a few minutes.",
+        epilog="example: albert-tf demo --set commands --out runs/demo",
+    )
+    parser.add_argument("--set", choices=sorted(SETS), action="append", help="texts to use (default: all, in turn)")
+    parser.add_argument("--out", type=Path, default=Path("runs/demo"), help="folder to write (default runs/demo)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
+    parser.add_argument("--overwrite", action="store_true", help="replace the outputs")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from albert_tf.evaluation.report import metrics_table, write_json
+    from albert_tf.files import refuse_existing
+
+    for path in filter(None, (args.json, args.out)):
+        refuse_existing(path, overwrite=args.overwrite)
+    console = Console()
+    figures = {}
+    for name in args.set or SETS:
+        console.rule(f"demo: {name}")
+        figures[name], answers = _demo(name, args.out / name, console, overwrite=args.overwrite)
+        console.print(metrics_table(figures[name], f"{name}: Keras float32 against {args.out / name}.tflite"))
+        for text, answer in answers:
+            console.print(f"  {answer.label} ({answer.score:.2f})  ←  {text}", highlight=False, markup=False)
+    if args.json is not None:
+        write_json(args.json, figures, overwrite=args.overwrite)
+    return 0
+
+
+def _demo(name: str, folder: Path, console: Any, *, overwrite: bool) -> tuple[dict[str, Any], list[Any]]:
+    from albert_tf.data.tables import read_examples
+    from albert_tf.evaluation.evaluate import evaluate_classifier
+    from albert_tf.tasks.classification import AlbertTextClassifier
+    from albert_tf.training.finetune import finetune_classification
+    from export.measurement import measure
+    from export.runtime import TFLiteRunner
+    from export.tflite import export_tflite
+
+    data = Path(str(resources.files("albert_tf") / "assets" / "demo"))
+    train, dev = str(data / f"{name}_train.tsv"), str(data / f"{name}_dev.tsv")
+    config = _run_config(name, folder, train, dev, overwrite=overwrite)
+    finetune_classification(config, overwrite=overwrite, report=lambda line: console.print(line, highlight=False))
+    task = AlbertTextClassifier.from_pretrained(folder)
+    file = folder.with_suffix(".tflite")
+    export_report = export_tflite(task, file, recipe="dynamic_int8", overwrite=overwrite)
+
+    examples = read_examples(dev)
+    runner = TFLiteRunner(file)
+    measured = measure(file, [example.text for example in examples])
+    figures = {
+        "accuracy_float32": evaluate_classifier(task, examples, source=dev)["accuracy"],
+        "accuracy_int8": evaluate_classifier(runner, examples, source=dev)["accuracy"],
+        "parameters": task.count_params(),
+        "file_bytes": export_report.size_bytes,
+        "model_bytes": export_report.model_bytes,
+        **dataclasses.asdict(measured),
+    }
+    return figures, list(zip(EXAMPLES[name], runner(EXAMPLES[name]), strict=True))
+
+
+def _run_config(name: str, folder: Path, train: str, dev: str, *, overwrite: bool) -> Any:
+    """Writes the vocabulary and the model's shape beside `folder` and says how to train."""
+    from albert_tf.config import AlbertConfig
+    from albert_tf.data.tables import read_examples
+    from albert_tf.files import written_whole
+    from albert_tf.tokenization.training import train_sentencepiece
+    from albert_tf.training.run_config import RunConfig
+
+    inputs = folder.parent / f"{folder.name}.inputs"
+    with written_whole(inputs, overwrite=overwrite) as temporary:
+        temporary.mkdir()
+        vocabulary = train_sentencepiece([example.text for example in read_examples(train)], SETS[name])
+        vocabulary.save(temporary)
+        shape = AlbertConfig(vocabulary_size=vocabulary.size, **SHAPE)
+        (temporary / "config.json").write_text(json.dumps(shape.to_dict()), encoding="utf-8")
+    return RunConfig(
+        train=train,
+        valid=dev,
+        out=str(folder),
+        from_scratch=str(inputs / "config.json"),
+        tokenizer=str(inputs / "vocabulary.spm"),
+        **TRAINING,
+    )

@@ -1,0 +1,60 @@
+"""albert-tf export: a run folder → a file for devices."""
+
+import argparse
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser("export", help="write a run folder as a device file", description="Write a device file.")
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+    tflite = kinds.add_parser(
+        "tflite",
+        help="a .tflite file with tokenizer and labels inside",
+        description="Write a .tflite file that carries its tokenizer, labels and settings. The file is compared with the "
+        "Keras model first; one that differs too much is not written (exit code 1).",
+        epilog="example: albert-tf export tflite runs/sst2 --recipe dynamic_int8 --out sst2.tflite",
+    )
+    tflite.add_argument("run_folder", type=Path, metavar="RUN", help="run folder of albert-tf finetune")
+    tflite.add_argument("--out", type=Path, required=True, help="file to write")
+    tflite.add_argument(
+        "--recipe", default="dynamic_int8", help="float32, float16 or dynamic_int8 (default): how weights are stored"
+    )
+    tflite.add_argument(
+        "--form",
+        default="loop",
+        help="loop (default): least memory, for LiteRT; unrolled: one subgraph, for MediaPipe Tasks and delegates",
+    )
+    tflite.add_argument(
+        "--length", type=int, help="fix the input at this many tokens; default: any length, paying only for real tokens"
+    )
+    tflite.add_argument("--text-file", type=Path, help="texts, one a line, to compare the file and the model on")
+    tflite.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
+    tflite.add_argument("--overwrite", action="store_true", help="replace the output files")
+    tflite.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from albert_tf.errors import InputError
+    from albert_tf.evaluation.report import metrics_table, write_json
+    from albert_tf.files import read_text, refuse_existing
+    from albert_tf.tasks.classification import AlbertTextClassifier
+    from export.tflite import export_tflite
+
+    for path in filter(None, (args.out, args.json)):
+        refuse_existing(path, overwrite=args.overwrite)
+    texts = [line for line in read_text(args.text_file).splitlines() if line.strip()] if args.text_file else None
+    if texts is not None and not texts:
+        raise InputError(f"{args.text_file}: expected texts, one a line; the file has none")
+    task = AlbertTextClassifier.from_pretrained(args.run_folder)
+    report = export_tflite(
+        task, args.out, recipe=args.recipe, form=args.form, length=args.length, texts=texts, overwrite=args.overwrite
+    )
+    figures = dataclasses.asdict(report)
+    Console().print(metrics_table(figures, f"{args.out} against the Keras model"))
+    if args.json is not None:
+        write_json(args.json, figures, overwrite=args.overwrite)
+    return 0

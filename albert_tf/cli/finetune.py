@@ -1,0 +1,50 @@
+"""albert-tf finetune: a labelled file → a run folder."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from albert_tf.training.run_config import add_flags, from_flags
+
+EXAMPLE = (
+    "example: albert-tf finetune classification --train train.tsv --valid dev.tsv --from albert_base_v2.tar.gz "
+    "--out runs/sst2"
+)
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "finetune",
+        help="train a task on a labelled file",
+        description="Train a task on a labelled file and write a run folder: model, tokenizer, labels, metrics, curves. "
+        "An interrupted run goes on when the same command is given again.",
+        epilog=EXAMPLE,
+    )
+    tasks = parser.add_subparsers(dest="task", metavar="TASK", required=True)
+    classification = tasks.add_parser(
+        "classification", help="one label for a text or a pair of texts", epilog=EXAMPLE
+    )
+    add_flags(classification)
+    classification.add_argument("--overwrite", action="store_true", help="replace OUT; forget an interrupted run")
+    classification.add_argument("--json", type=Path, metavar="FILE", help="write the final figures here too")
+    classification.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    config = from_flags(args)  # before the slow imports: wrong flags fail at once
+    from rich.console import Console
+
+    from albert_tf.evaluation.report import metrics_table, write_json
+    from albert_tf.files import refuse_existing
+    from albert_tf.training.finetune import finetune_classification
+
+    if args.json is not None:
+        refuse_existing(args.json, overwrite=args.overwrite)
+    console = Console()
+    summary = finetune_classification(config, overwrite=args.overwrite, report=console.print)
+    if summary["valid"]:
+        console.print(metrics_table(summary["valid"], f"{config.valid}, best weights"))
+    console.print(f"written: {config.out}")
+    if args.json is not None:
+        write_json(args.json, summary, overwrite=args.overwrite)
+    return 0

@@ -1,0 +1,64 @@
+"""The command `albert-tf`: one file a subcommand, each with `add_parser(subparsers)` and `run(args) -> exit code`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import albert_tf
+from albert_tf.cli import convert, demo, evaluate, export, finetune, params, predict
+from albert_tf.errors import CheckFailed, InputError
+
+COMMANDS = (demo, params, convert, finetune, evaluate, predict, export)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="albert-tf",
+        description="ALBERT for TensorFlow and Keras 3: fine-tune on text, export small TFLite files, run them.",
+        epilog="exit codes: 0 done, 1 a check failed, 2 wrong use or bad input",
+    )
+    parser.add_argument("--version", action="version", version=f"albert-tf {albert_tf.__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_parser(subparsers)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code; errors of the user become one line on stderr."""
+    # Before TensorFlow is first loaded: its start-up notes are not for the user of a command.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a text may hold what the terminal's encoding does not
+    args = build_parser().parse_args(argv)
+    try:
+        return int(args.run(args))
+    except InputError as error:
+        return _fail(error, 2)
+    except CheckFailed as error:
+        return _fail(error, 1)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            sys.stdout = None  # type: ignore[assignment]  # the reader has gone; nothing is left to flush
+            return 0
+        return _fail(error, 2)
+    except KeyboardInterrupt:
+        print("albert-tf: interrupted", file=sys.stderr)
+        return 130
+
+
+def run() -> None:
+    """The console script."""
+    sys.exit(main())
+
+
+def _fail(error: Exception, code: int) -> int:
+    message = " ".join(str(error).split())
+    print(f"albert-tf: error: {message}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    run()

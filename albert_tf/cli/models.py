@@ -1,0 +1,23 @@
+"""A model given on the command line: a run folder, or a `.tflite` file."""
+
+from pathlib import Path
+
+from albert_tf.errors import InputError
+from albert_tf.evaluation.evaluate import Classifier
+
+
+def open_classifier(path: Path, *, threads: int = 1) -> Classifier:
+    """The classifier in `path`. TensorFlow is loaded for a run folder only.
+
+    Raises:
+        InputError: neither, or not readable.
+    """
+    if path.is_dir():
+        from albert_tf.tasks.classification import AlbertTextClassifier
+
+        return AlbertTextClassifier.from_pretrained(path)
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder; expected a run folder or a .tflite file")
+    from export.runtime import TFLiteRunner
+
+    return TFLiteRunner(path, threads=threads)

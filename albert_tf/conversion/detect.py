@@ -1,0 +1,85 @@
+"""Which form of checkpoint a path holds."""
+
+from pathlib import Path
+
+from albert_tf.config import CONFIGS
+from albert_tf.conversion.archive import is_archive
+from albert_tf.conversion.assign import listing
+from albert_tf.conversion.tf1 import checkpoint_prefix, closest
+from albert_tf.errors import InputError
+
+PRESET = "albert-tf preset"
+GOOGLE_TF1 = "google tf1"
+GOOGLE_TF1_ARCHIVE = "google tf1 archive"
+
+READABLE = (
+    "an albert-tf preset folder (config.json, weights.safetensors), or a Google TF1 checkpoint: its folder with "
+    "albert_config.json, its prefix or .index file, or the .tar.gz archive"
+)
+
+# What other systems' folders and files are known by; there is no reader for them.
+_OTHER_FOLDERS = {
+    "a Hugging Face checkpoint": (
+        "model.safetensors",
+        "model.safetensors.index.json",
+        "pytorch_model.bin",
+        "pytorch_model.bin.index.json",
+        "tf_model.h5",
+    ),
+    "a KerasHub preset": ("model.weights.h5", "task.weights.h5"),
+}
+_OTHER_FILES = {
+    ".safetensors": "a safetensors file alone (give its folder)",
+    ".bin": "a PyTorch file",
+    ".pt": "a PyTorch file",
+    ".pth": "a PyTorch file",
+    ".h5": "a Keras HDF5 file",
+    ".keras": "a Keras model file",
+    ".pb": "a TensorFlow graph (give its folder)",
+    ".tflite": "a TFLite file, whose weights are final",
+    ".onnx": "an ONNX file",
+    ".npz": "a NumPy archive",
+    ".zip": "a zip archive (unpack it and give the folder)",
+    ".json": "a JSON file alone (give its folder)",
+}
+
+
+def detect(source: str | Path) -> str:
+    """The form of a checkpoint: `PRESET`, `GOOGLE_TF1` or `GOOGLE_TF1_ARCHIVE`.
+
+    Only names of files are looked at; the readers look inside.
+
+    Raises:
+        InputError: nothing is there, or nothing that there is a reader for; the message says what was found.
+    """
+    path = Path(source)
+    if path.is_dir():
+        return _detect_folder(path)
+    if checkpoint_prefix(path) is not None:
+        return GOOGLE_TF1
+    if not path.exists():
+        if str(source) in CONFIGS:
+            raise InputError(f"{source} is the name of a config, which has no weights here; expected {READABLE}")
+        raise InputError(f"{path}: no such file or folder; expected {READABLE}")
+    if is_archive(path):
+        return GOOGLE_TF1_ARCHIVE
+    found = _OTHER_FILES.get(path.suffix.lower(), "a file of unknown form")
+    raise InputError(f"{path}: found {found}; expected {READABLE}")
+
+
+def _detect_folder(folder: Path) -> str:
+    try:
+        names = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
+    except OSError as error:
+        raise InputError(f"cannot read {folder}: {error.strerror or error}") from error
+    if "weights.safetensors" in names:
+        return PRESET
+    if "saved_model.pb" in names and "tfhub_module.pb" not in names:  # a TF-Hub version 1 module is a TF1 checkpoint
+        raise InputError(f"{folder}: found a SavedModel, which has no reader; expected {READABLE}")
+    if closest(folder, "*.index"):
+        return GOOGLE_TF1
+    for form, marks in _OTHER_FOLDERS.items():
+        if found := [mark for mark in marks if mark in names]:
+            raise InputError(f"{folder}: found {form} ({found[0]}), which has no reader; expected {READABLE}")
+    held = f"found only {listing(names)}" if names else "the folder is empty"
+    raise InputError(f"{folder}: {held}; expected {READABLE}")

@@ -1,0 +1,164 @@
+"""Checkpoints in and out: `load_checkpoint` reads every form there is a reader for, `save_preset` writes our own.
+
+A preset is a folder with `config.json` (our `AlbertConfig`), `weights.safetensors` (our names, float32 or float16), the
+tokenizer's files (`tokenizer.json` and `vocabulary.spm` or `vocab.txt`), and whatever else a task puts there, first of
+all `task.json`.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from albert_tf.config import AlbertConfig
+from albert_tf.conversion.assign import listing
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, check_weights
+from albert_tf.conversion.detect import GOOGLE_TF1, GOOGLE_TF1_ARCHIVE, PRESET, detect
+from albert_tf.conversion.tf1 import read_tf1
+from albert_tf.errors import InputError
+from albert_tf.files import read_text, refuse_existing, written_whole
+
+if TYPE_CHECKING:
+    from albert_tf.tokenization.tokenizer import AlbertTokenizer
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "weights.safetensors"
+TOKENIZER_FILE = "tokenizer.json"
+TASK_FILE = "task.json"
+
+_STORED_TYPES = (np.float16, np.float32)
+
+
+def load_checkpoint(source: str | Path) -> Checkpoint:
+    """Reads a checkpoint of any supported form; its weights are complete, finite, float32 and of the config's shapes.
+
+    Raises:
+        InputError: nothing readable there, a damaged or unfitting file, or a vocabulary of another size.
+    """
+    readers = {PRESET: read_preset, GOOGLE_TF1: read_tf1, GOOGLE_TF1_ARCHIVE: read_tf1}
+    checkpoint = readers[detect(source)](source)
+    if checkpoint.tokenizer_path is not None:
+        from albert_tf.tokenization.tokenizer import AlbertTokenizer
+
+        tokenizer = AlbertTokenizer.from_pretrained(checkpoint.tokenizer_path)
+        _check_vocabulary(checkpoint.config, tokenizer, source=checkpoint.source)
+    return checkpoint
+
+
+def read_preset(folder: str | Path) -> Checkpoint:
+    """Reads a folder that `save_preset` wrote.
+
+    Raises:
+        InputError: a file is missing or damaged, or the weights do not fit the config.
+    """
+    folder = Path(folder)
+    config = AlbertConfig.from_json(folder / CONFIG_FILE)
+    weights = read_weights(folder / WEIGHTS_FILE)
+    tokenizer = folder if (folder / TOKENIZER_FILE).exists() else None
+    return Checkpoint(PRESET, str(folder), config, weights, tokenizer)
+
+
+def read_task_settings(source: str | Path) -> dict[str, Any] | None:
+    """What a task wrote to `task.json` in its preset: "task", its name, and "settings", its constructor's arguments.
+
+    None where the source is not a preset folder, or a preset of an encoder alone.
+
+    Raises:
+        InputError: the file is not of that form.
+    """
+    path = Path(source) / TASK_FILE
+    if not path.exists():
+        return None
+    try:
+        saved = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+    if not (isinstance(saved, dict) and isinstance(saved.get("task"), str) and isinstance(saved.get("settings"), dict)):
+        raise InputError(f'{path}: expected an object with "task", a name, and "settings", an object')
+    return saved
+
+
+def read_weights(path: Path) -> Weights:
+    """Reads a safetensors file into float32.
+
+    Raises:
+        InputError: no such file, not a whole safetensors file, or a tensor that is neither float16 nor float32.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        stored = load_file(path)
+    except (SafetensorError, OSError, KeyError, TypeError) as error:
+        raise InputError(f"cannot read {path}: {error}; the file is missing or damaged: copy it again") from error
+    for name, weight in stored.items():
+        if weight.dtype not in _STORED_TYPES:
+            raise InputError(f"{path}: {name}: expected float16 or float32, got {weight.dtype}")
+    return {name: weight.astype(np.float32, copy=False) for name, weight in stored.items()}
+
+
+def save_preset(
+    folder: str | Path,
+    config: AlbertConfig,
+    weights: Weights,
+    tokenizer: "AlbertTokenizer | None",
+    *,
+    extra_files: Mapping[str, bytes | str] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Writes a preset folder, whole or not at all.
+
+    Args:
+        folder: the folder to create; with `overwrite`, a preset there is replaced, and nothing else is.
+        config: the encoder's shape.
+        weights: our names; stored in the type they have, float32 or float16.
+        tokenizer: its files are written too; None writes a preset that takes token ids only.
+        extra_files: file name → contents, for what a task keeps beside its weights (labels, a model card).
+
+    Raises:
+        InputError: the folder exists, the weights do not fit the config, or the tokenizer has a vocabulary of another
+            size.
+        ValueError: an extra file's name is a path or that of a preset's own file.
+    """
+    from safetensors.numpy import save_file
+
+    folder = Path(folder)
+    _refuse_replacing(folder, overwrite=overwrite)
+    check_weights(config, weights, source=f"weights for {folder}")
+    for name, weight in weights.items():
+        if weight.dtype not in _STORED_TYPES:
+            raise InputError(f"weights for {folder}: {name}: expected float16 or float32, got {weight.dtype}")
+    if tokenizer is not None:
+        _check_vocabulary(config, tokenizer, source=str(folder))
+    with written_whole(folder, overwrite=overwrite) as temporary:
+        temporary.mkdir()
+        config.to_json(temporary / CONFIG_FILE)
+        # Sorted and contiguous: the same weights give the same bytes.
+        save_file({name: np.ascontiguousarray(weights[name]) for name in sorted(weights)}, temporary / WEIGHTS_FILE)
+        if tokenizer is not None:
+            tokenizer.save(temporary)
+        for name, contents in (extra_files or {}).items():
+            if Path(name).name != name or (temporary / name).exists():
+                raise ValueError(f"extra file {name!r}: expected a plain file name that the preset does not use")
+            (temporary / name).write_bytes(contents.encode() if isinstance(contents, str) else contents)
+
+
+def _refuse_replacing(folder: Path, *, overwrite: bool) -> None:
+    """`--overwrite` with a wrong path must not delete somebody's folder."""
+    refuse_existing(folder, overwrite=overwrite)
+    held = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    if held and WEIGHTS_FILE not in held:
+        raise InputError(f"{folder} is not a preset ({listing(held)}), so it is not replaced; choose another name")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give the name of a folder to create")
+
+
+def _check_vocabulary(config: AlbertConfig, tokenizer: "AlbertTokenizer", *, source: str) -> None:
+    size = tokenizer.vocabulary.size
+    if size != config.vocabulary_size:
+        raise InputError(
+            f"{source}: wrong vocabulary: the tokenizer has {size} entries, the model's word table "
+            f"{config.vocabulary_size}; use the vocabulary file that the model was trained with"
+        )

@@ -1,0 +1,74 @@
+"""The tokenizer as TensorFlow operations: for tf.data pipelines, tf.function and SavedModels that take raw text."""
+
+import tensorflow as tf
+
+from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
+from albert_tf.errors import InputError
+from albert_tf.tokenization.tokenizer import AlbertTokenizer
+
+
+class GraphTokenizer(tf.Module):
+    """`AlbertTokenizer` on tf.string tensors: the same arrays, for a batch of any size.
+
+    The strings are UTF-8; `rules.to_utf8` makes them of any Python string.
+
+    Args:
+        tokenizer: its vocabulary and `max_length` are built into the graph.
+    """
+
+    def __init__(self, tokenizer: AlbertTokenizer) -> None:
+        super().__init__()
+        self._vocabulary = tokenizer.vocabulary
+        self._max_length = tokenizer.max_length
+        self._encode = tokenizer.vocabulary.graph_encoder()
+
+    def __call__(
+        self, texts: tf.Tensor, pairs: tf.Tensor | None = None, *, length: int | None = None
+    ) -> dict[str, tf.Tensor]:
+        """The model inputs of a batch of texts.
+
+        Args:
+            texts: tf.string (batch,).
+            pairs: tf.string (batch,), the second text of each row.
+            length: pad, and truncate, to this many tokens; None for the longest row.
+
+        Returns:
+            token_ids, segment_ids and padding_mask, int32 (batch, sequence).
+        """
+        if length is not None and not 3 <= length <= self._max_length:
+            raise InputError(f"length: expected 3 to {self._max_length} (max_length), got {length!r}")
+        ids_a = self._encode(texts)
+        batch = tf.shape(texts)[:1]
+        cls = tf.fill(tf.concat([batch, [1]], 0), self._vocabulary.cls_id)
+        sep = tf.fill(tf.concat([batch, [1]], 0), self._vocabulary.sep_id)
+        room = (length or self._max_length) - (2 if pairs is None else 3)
+        if pairs is None:
+            first = tf.concat([cls, ids_a[:, :room], sep], 1)
+            token_ids, segment_ids = first, tf.zeros_like(first)
+        else:
+            ids_a, ids_b = _truncated(ids_a, self._encode(pairs), room)
+            first, second = tf.concat([cls, ids_a, sep], 1), tf.concat([ids_b, sep], 1)
+            token_ids = tf.concat([first, second], 1)
+            segment_ids = tf.concat([tf.zeros_like(first), tf.ones_like(second)], 1)
+        shape = [None, length]
+        return {
+            TOKEN_IDS: token_ids.to_tensor(self._vocabulary.pad_id, shape=shape),
+            SEGMENT_IDS: segment_ids.to_tensor(0, shape=shape),
+            PADDING_MASK: tf.ones_like(token_ids).to_tensor(0, shape=shape),
+        }
+
+
+def _truncated(ids_a: tf.RaggedTensor, ids_b: tf.RaggedTensor, room: int) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    """`packing.truncated_lengths` for every row."""
+    length_a, length_b = ids_a.row_lengths(), ids_b.row_lengths()
+    kept_a = tf.minimum(length_a, tf.maximum(room - length_b, (room + 1) // 2))
+    kept_b = tf.minimum(length_b, tf.maximum(room - length_a, room // 2))
+    return _row_starts(ids_a, kept_a), _row_starts(ids_b, kept_b)
+
+
+def _row_starts(ragged: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
+    """The first `lengths[i]` values of row i; lengths int64 (n,)."""
+    splits = ragged.row_splits
+    end = tf.gather(splits[:-1] + lengths, ragged.value_rowids())
+    kept = tf.range(splits[-1]) < end
+    return tf.RaggedTensor.from_row_lengths(tf.boolean_mask(ragged.values, kept), lengths, validate=False)

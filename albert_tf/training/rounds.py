@@ -1,0 +1,87 @@
+"""The callback that runs a training in rounds: progress shown, figures to TensorBoard, the loss checked."""
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from albert_tf.errors import InputError
+
+
+class Rounds(keras.callbacks.Callback):
+    """A Keras epoch of `fit` is one round: some steps, then a validation.
+
+    Args:
+        after_round: gets the round's training figures, validates and saves, and returns all figures.
+        round_steps: steps in a round.
+        num_rounds: rounds in the run.
+        batch_size: for examples per second.
+        log_folder: where TensorBoard's files go.
+        report: receives one line a round.
+
+    Raises:
+        InputError: from `fit`, when the loss is no longer a finite number.
+    """
+
+    def __init__(
+        self,
+        after_round: Callable[[dict[str, float]], dict[str, float]],
+        round_steps: int,
+        num_rounds: int,
+        batch_size: int,
+        log_folder: Path,
+        report: Callable[[str], None],
+    ) -> None:
+        super().__init__()
+        self.after_round = after_round
+        self.round_steps, self.num_rounds, self.batch_size = round_steps, num_rounds, batch_size
+        self.report = report
+        self.writer = tf.summary.create_file_writer(str(log_folder))
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[figures]}"),
+        )
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        self.bar.start()
+        self.task = self.bar.add_task("training", total=self.num_rounds * self.round_steps, figures="")
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self.bar.update(self.task, completed=epoch * self.round_steps)
+        self.started = time.perf_counter()
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        loss = float((logs or {})["loss"])
+        if not math.isfinite(loss):
+            raise InputError(
+                f"the loss became {loss} at step {int(self.model.optimizer.iterations)}: lower --learning-rate or "
+                "raise --warmup; the state of the last round is kept"
+            )
+        speed = (batch + 1) * self.batch_size / (time.perf_counter() - self.started)
+        self.bar.update(self.task, advance=1, figures=f"loss {loss:.4f} · {speed:,.0f} examples/s")
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        figures = {name: float(value) for name, value in (logs or {}).items()}
+        figures["step"] = float((epoch + 1) * self.round_steps)
+        figures["learning_rate"] = float(self.model.optimizer.learning_rate)
+        figures["examples_per_second"] = self.round_steps * self.batch_size / (time.perf_counter() - self.started)
+        figures = self.after_round(figures)
+        with self.writer.as_default(step=int(figures["step"])):
+            for name, value in figures.items():
+                tf.summary.scalar(name, value)
+        shown = {name: figures[name] for name in ("loss", "valid_loss", "valid_accuracy") if name in figures}
+        line = " · ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in shown.items())
+        self.report(f"round {epoch + 1}/{self.num_rounds}: {line}")
+
+    def close(self) -> None:
+        """Stops the bar and flushes TensorBoard's file; to be called also after an error."""
+        self.bar.stop()
+        self.writer.close()

@@ -1,0 +1,84 @@
+"""Size, memory and latency of TFLite files: loop against unrolled, dynamic length against a length fixed at 128.
+
+    python benchmarks/device_files.py --data DATA --json device_files.json
+
+DATA is a folder with glue_canonical/SST-2/dev.tsv and albert_vocab_en/30k-clean.model. The weights are random: size,
+memory and speed do not depend on them. Every file is measured in a process of its own, one thread. About five minutes
+on two cores.
+"""
+
+import argparse
+import dataclasses
+import json
+import statistics
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from albert_tf import AlbertBackbone, AlbertConfig, AlbertTextClassifier, AlbertTokenizer
+from albert_tf.data.tables import read_examples
+from export.measurement import measure
+from export.tflite import export_tflite
+
+FIXED = 128
+VARIANTS = [
+    (recipe, form, length)
+    for recipe in ("float32", "float16", "dynamic_int8")
+    for form in ("loop", "unrolled")
+    for length in (None, FIXED)
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of real data")
+    parser.add_argument("--config", default="albert_base_v2", help="model size (default albert_base_v2)")
+    parser.add_argument("--texts", type=int, default=50, help="SST-2 dev sentences to run (default 50)")
+    parser.add_argument("--json", type=Path, help="file for the figures")
+    args = parser.parse_args()
+    tokenizer = AlbertTokenizer.from_pretrained(args.data / "albert_vocab_en/30k-clean.model")
+    task = AlbertTextClassifier(AlbertBackbone(AlbertConfig.from_name(args.config)), tokenizer, labels=["0", "1"])
+    texts = median_texts([example.text for example in read_examples(args.data / "glue_canonical/SST-2/dev.tsv")], task, args.texts)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for recipe, form, length in VARIANTS:
+            path = Path(folder) / f"{recipe}-{form}-{length}.tflite"
+            report = export_tflite(task, path, recipe=recipe, form=form, length=length)
+            figures = dataclasses.asdict(report) | dataclasses.asdict(measure(path, texts))
+            rows.append({"recipe": recipe, "form": form, "length": length or "dynamic", **figures})
+    print_table(rows, args.config)
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def median_texts(texts: list[str], task: AlbertTextClassifier, count: int) -> list[str]:
+    """The `count` texts whose token counts are nearest to the median of all."""
+    lengths = [len(token_ids) for token_ids, _ in task.encode(texts)]
+    middle = statistics.median(lengths)
+    nearest = sorted(range(len(texts)), key=lambda i: abs(lengths[i] - middle))[:count]
+    return [texts[i] for i in sorted(nearest)]
+
+
+def print_table(rows: list[dict], config: str) -> None:
+    table = Table(title=f"{config}, SST-2 dev sentences of median length, 1 thread")
+    columns = ("recipe", "form", "length", "MB", "bytes/param", "memory MB", "load ms", "latency ms")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(
+            row["recipe"],
+            row["form"],
+            str(row["length"]),
+            f"{row['model_bytes'] / 1e6:.2f}",
+            f"{row['bytes_per_parameter']:.3f}",
+            f"{row['memory_growth_bytes'] / 1e6:.0f}",
+            f"{row['load_ms']:.0f}",
+            f"{row['median_latency_ms']:.1f}",
+        )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

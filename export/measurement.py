@@ -1,0 +1,90 @@
+"""Load time, memory and latency of a `.tflite` file, each measured in a process of its own.
+
+Run as a program it measures one file and prints JSON: `python -m export.measurement model.tflite < texts.txt`.
+"""
+
+import dataclasses
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from albert_tf.errors import InputError
+from export.runtime import TFLiteRunner
+
+WARM_UP_RUNS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Measurement:
+    """What one file costs on this machine.
+
+    Attributes:
+        load_ms: from the path to a runner ready for its first text.
+        memory_growth_bytes: how far the process's peak memory rose from before the load until every text was answered.
+        median_latency_ms: of one text, ids to answer.
+        mean_tokens: mean length of the texts.
+        threads: CPU threads used.
+    """
+
+    load_ms: float
+    memory_growth_bytes: int
+    median_latency_ms: float
+    mean_tokens: float
+    threads: int
+
+
+def measure(path: str | Path, texts: Sequence[str], *, threads: int = 1, repeats: int = 3) -> Measurement:
+    """Measures `path` on `texts` in a fresh process, so that nothing loaded before counts.
+
+    Raises:
+        InputError: no texts, or the file cannot be run.
+    """
+    if not texts:
+        raise InputError("expected at least one text to measure on")
+    command = [sys.executable, "-m", "export.measurement", str(path), str(threads), str(repeats)]
+    done = subprocess.run(command, input=json.dumps(list(texts)), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InputError(f"{path}: cannot be measured: {done.stderr.strip().splitlines()[-1]}")
+    return Measurement(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def _measure_here(path: str, texts: list[str], threads: int, repeats: int) -> Measurement:
+    from ai_edge_litert import interpreter  # noqa: F401  # its own code is not the file's memory
+
+    before = _peak_bytes()
+    started = time.perf_counter()
+    runner = TFLiteRunner(path, threads=threads)
+    load_ms = 1e3 * (time.perf_counter() - started)
+    encoded = runner.tokenizer.encode_batch(texts)
+    encoded.sort(key=lambda example: len(example[0]))
+    for example in [encoded[-1]] * WARM_UP_RUNS:
+        runner.run(*example)
+    latencies = []
+    for _ in range(repeats):
+        for example in encoded:
+            started = time.perf_counter()
+            runner.run(*example)
+            latencies.append(1e3 * (time.perf_counter() - started))
+    return Measurement(
+        load_ms=load_ms,
+        memory_growth_bytes=_peak_bytes() - before,
+        median_latency_ms=statistics.median(latencies),
+        mean_tokens=statistics.fmean(len(token_ids) for token_ids, _ in encoded),
+        threads=threads,
+    )
+
+
+def _peak_bytes() -> int:
+    """The largest resident size of this process so far. Linux counts in KiB, macOS in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+if __name__ == "__main__":
+    file, thread_count, repeat_count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    print(json.dumps(dataclasses.asdict(_measure_here(file, json.load(sys.stdin), thread_count, repeat_count))))

@@ -1,0 +1,64 @@
+"""What a TFLite file carries beside its graph: settings, labels and tokenizer, in a zip archive after the model.
+
+The layout is that of TFLite Metadata's associated files: a stored (uncompressed) zip appended to the flatbuffer. Every
+TFLite runtime reads the model and passes over what follows it; `unzip FILE.tflite` shows what is there.
+"""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from albert_tf.errors import InputError
+
+SETTINGS_FILE = "albert_tf.json"
+FORMAT = 1
+
+
+def append_files(model: bytes, files: dict[str, bytes]) -> bytes:
+    """The model followed by the files; the same input gives the same bytes."""
+    stream = io.BytesIO(model)
+    with zipfile.ZipFile(stream, "a", zipfile.ZIP_STORED) as archive:
+        for name, content in sorted(files.items()):
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return stream.getvalue()
+
+
+def read_files(path: str | Path) -> dict[str, bytes]:
+    """The files that a TFLite file carries.
+
+    Raises:
+        InputError: not a TFLite file, or none that albert-tf wrote.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            header = file.read(8)
+            if header[4:8] != b"TFL3":
+                raise InputError(f"{path}: expected a TFLite file, got something else (no TFL3 mark at byte 4)")
+        with zipfile.ZipFile(path) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+    except zipfile.BadZipFile as error:
+        raise InputError(
+            f"{path}: holds no tokenizer and labels ({error}); expected a whole file by albert-tf export tflite"
+        ) from error
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def read_settings(files: dict[str, bytes], path: str | Path) -> dict[str, Any]:
+    """The settings among the files of `path`.
+
+    Raises:
+        InputError: absent, damaged, or of a newer format.
+    """
+    if SETTINGS_FILE not in files:
+        raise InputError(f"{path}: has no {SETTINGS_FILE}; expected a file written by albert-tf export tflite")
+    try:
+        settings = json.loads(files[SETTINGS_FILE])
+    except ValueError as error:
+        raise InputError(f"{path}: {SETTINGS_FILE} is damaged ({error})") from error
+    if not isinstance(settings, dict) or settings.get("format") != FORMAT:
+        raise InputError(f"{path}: {SETTINGS_FILE}: expected format {FORMAT}; use the albert-tf that wrote the file")
+    return settings

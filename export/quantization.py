@@ -1,0 +1,54 @@
+"""How the weights of a TFLite file are stored: named recipes."""
+
+import dataclasses
+from typing import Any
+
+from albert_tf.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """One way to store weights, with the limits that a file made by it must keep.
+
+    Attributes:
+        name: as on the command line and in the file's settings.
+        trade_off: what it costs and gives, in a line.
+        weight_bytes: bytes of one stored weight.
+        max_mean_difference: largest mean absolute difference of probabilities from the Keras model, over the check's
+            texts (`export.validation`).
+    """
+
+    name: str
+    trade_off: str
+    weight_bytes: int
+    max_mean_difference: float
+
+    def configure(self, converter: Any) -> None:
+        """Sets up a tf.lite.TFLiteConverter."""
+        import tensorflow as tf
+
+        if self.weight_bytes < 4:
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if self.weight_bytes == 2:
+            converter.target_spec.supported_types = [tf.float16]
+
+
+RECIPES = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe("float32", "exact; four bytes a weight", 4, 1e-5),
+        Recipe("float16", "half the size, same speed as float32, nearly exact", 2, 2e-3),
+        Recipe("dynamic_int8", "a quarter of the size and about three times as fast; answers move a little", 1, 2e-2),
+    )
+}
+
+
+def recipe_by_name(name: str) -> Recipe:
+    """The recipe called `name`.
+
+    Raises:
+        InputError: there is none; the message lists those there are.
+    """
+    if name not in RECIPES:
+        raise InputError(f"no recipe is called {name!r}; there are {', '.join(RECIPES)}")
+    return RECIPES[name]

@@ -1,0 +1,164 @@
+"""A Keras task → one TFLite file, with its labels, tokenizer and settings inside.
+
+The encoder's shared block can be written in two forms. As a loop it becomes a TFLite `WHILE` whose body is the block,
+once: a runtime packs the weights once, and memory stays as small as sharing promises. Unrolled, the block's operators
+stand in the graph once for each layer: more memory (each operator packs its own copy of the weights), but accepted by
+runtimes that take only files with one subgraph.
+"""
+
+import dataclasses
+import json
+import tempfile
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+import albert_tf
+from albert_tf.backbone import AlbertBackbone
+from albert_tf.conversion.assign import assign
+from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
+from albert_tf.errors import InputError
+from albert_tf.files import refuse_existing, written_whole
+from albert_tf.layers.encoder import attention_bias
+from albert_tf.tasks.base import AlbertTask
+from export.metadata import FORMAT, SETTINGS_FILE, append_files
+from export.quantization import Recipe, recipe_by_name
+from export.validation import ExportReport, check_export
+
+FORMS = ("loop", "unrolled")
+SIGNATURE = "serving_default"
+
+
+def export_tflite(
+    task: AlbertTask,
+    path: str | Path,
+    *,
+    recipe: str = "dynamic_int8",
+    form: str = "loop",
+    length: int | None = None,
+    texts: Sequence[str] | None = None,
+    overwrite: bool = False,
+) -> ExportReport:
+    """Writes `path`, after checking that the file answers as the Keras model does.
+
+    Args:
+        task: a trained task with a tokenizer.
+        path: the file to write.
+        recipe: a name in `export.quantization.RECIPES`.
+        form: "loop" or "unrolled".
+        length: fix the input at this many tokens; None takes any length, which costs only the tokens there are.
+        texts: what to compare the two models on; default: built-in sentences.
+        overwrite: replace `path`.
+
+    Returns:
+        The figures of the check.
+
+    Raises:
+        InputError: an unknown recipe or form, an unusable length, or a file that exists.
+        ExportError: the file fails the check; nothing is written.
+    """
+    chosen = recipe_by_name(recipe)
+    if form not in FORMS:
+        raise InputError(f"form: expected one of {', '.join(FORMS)}; got {form!r}")
+    longest = task.required_tokenizer.max_length
+    if length is not None and not 2 <= length <= longest:
+        raise InputError(f"length: expected 2 to {longest} tokens, got {length}")
+    refuse_existing(path, overwrite=overwrite)
+    task = _in_float32(task)
+    model = convert(task, chosen, form=form, length=length)
+    content = append_files(model, _associated_files(task, chosen, form=form, length=length))
+    report = check_export(content, model_bytes=len(model), task=task, recipe=chosen, texts=texts)
+    with written_whole(path, overwrite=overwrite) as temporary:
+        temporary.write_bytes(content)
+    return report
+
+
+def convert(task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) -> bytes:
+    """The bare TFLite model: int32 token_ids, segment_ids, padding_mask (1, S) → the task's device outputs."""
+    encode = _encode_loop if form == "loop" else _encode_unrolled
+
+    def serve(token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
+        return task.device_outputs(encode(task.backbone, token_ids, segment_ids, padding_mask))
+
+    signature = [tf.TensorSpec((1, length), tf.int32, name) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)]
+    # ExportArchive is the one way in which the converter finds Keras 3 variables; others give, without an error, a
+    # small file whose weights are unbound (tensorflow#98964).
+    archive = keras.export.ExportArchive()
+    archive.track(task)
+    archive.add_endpoint(SIGNATURE, serve, input_signature=signature)
+    with tempfile.TemporaryDirectory() as folder:
+        archive.write_out(folder, verbose=False)
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=[SIGNATURE])
+        recipe.configure(converter)
+        return bytes(converter.convert())
+
+
+def _encode_unrolled(backbone: AlbertBackbone, token_ids: Any, segment_ids: Any, padding_mask: Any) -> Any:
+    return backbone.encoder(backbone.embeddings(token_ids, segment_ids), padding_mask)[-1]
+
+
+def _encode_loop(backbone: AlbertBackbone, token_ids: Any, segment_ids: Any, padding_mask: Any) -> Any:
+    encoder = backbone.encoder
+    bias = attention_bias(padding_mask)
+    x = backbone.embeddings(token_ids, segment_ids)
+    for layer, passes in loop_plan(backbone.config.block_schedule, backbone.config.num_inner_repetitions):
+
+        def run_layer(x: Any, layer: tuple[tuple[int, int], ...] = layer) -> Any:
+            for attention, feed_forward in layer:
+                x = encoder.feed_forward_blocks[feed_forward](encoder.attention_blocks[attention](x, bias))
+            return x
+
+        if passes == 1:
+            x = run_layer(x)
+            continue
+        # The length inside the loop is left open: with a dynamic input a fixed one does not convert.
+        _, x = tf.while_loop(
+            lambda i, x, passes=passes: i < passes,
+            lambda i, x, run=run_layer: (i + 1, run(x)),
+            [tf.constant(0), x],
+            shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, None, backbone.config.hidden_dim])],
+        )
+    return x
+
+
+def loop_plan(
+    schedule: Sequence[tuple[int, int]], steps_per_layer: int
+) -> list[tuple[tuple[tuple[int, int], ...], int]]:
+    """Runs of consecutive layers with the same weights: (the layer's steps, how many times)."""
+    layers = [tuple(schedule[i : i + steps_per_layer]) for i in range(0, len(schedule), steps_per_layer)]
+    return [(layer, len(list(run))) for layer, run in groupby(layers)]
+
+
+def _in_float32(task: AlbertTask) -> AlbertTask:
+    """The task itself, or a float32 copy of one that computes in mixed precision."""
+    if task.backbone.policy.compute_dtype == "float32":
+        return task
+    copy = type(task)(AlbertBackbone(task.backbone.config), task.required_tokenizer, **task.settings())
+    assign(copy.named_weights(), {name: w.numpy() for name, w in task.named_weights().items()}, source=task.name)
+    return copy
+
+
+def _associated_files(task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) -> dict[str, bytes]:
+    settings = {
+        "format": FORMAT,
+        "albert_tf": albert_tf.__version__,
+        "task": task.task,
+        "settings": task.settings(),
+        "recipe": dataclasses.asdict(recipe),
+        "form": form,
+        "length": length,
+        "parameters": task.count_params(),
+        "config": task.backbone.config.to_dict(),
+    }
+    files = {SETTINGS_FILE: (json.dumps(settings, indent=2, ensure_ascii=False) + "\n").encode()}
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "tokenizer"
+        task.required_tokenizer.save(target)
+        files |= {file.name: file.read_bytes() for file in sorted(target.iterdir())}
+    if labels := task.settings().get("labels"):
+        files["labels.txt"] = "".join(f"{label}\n" for label in labels).encode()
+    return files

@@ -1,0 +1,95 @@
+"""What a path holds is told by the names of its files, and what cannot be read is told too."""
+
+import pytest
+
+from albert_tf.conversion.detect import GOOGLE_TF1, GOOGLE_TF1_ARCHIVE, PRESET, detect
+from albert_tf.errors import InputError
+
+
+def touch(folder, *names):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("names", "form"),
+    [
+        (["config.json", "weights.safetensors", "tokenizer.json"], PRESET),
+        (["albert_config.json", "model.ckpt-best.index", "model.ckpt-best.data-00000-of-00001"], GOOGLE_TF1),
+        (["albert_base/albert_config.json", "albert_base/model.ckpt-best.index"], GOOGLE_TF1),
+        (["saved_model.pb", "tfhub_module.pb", "variables/variables.index"], GOOGLE_TF1),
+    ],
+)
+def test_folders_with_a_reader(tmp_path, names, form):
+    assert detect(touch(tmp_path, *names)) == form
+    assert detect(str(tmp_path)) == form
+
+
+@pytest.mark.parametrize("given", ["m", "m.index", "m.meta", "m.data-00000-of-00001"])
+def test_a_prefix_and_its_files(tmp_path, given):
+    assert detect(touch(tmp_path, "m.index", "m.meta", "m.data-00000-of-00001") / given) == GOOGLE_TF1
+
+
+@pytest.mark.parametrize("name", ["a.tar.gz", "a.tgz", "a.tar"])
+def test_archives(tmp_path, name):
+    assert detect(touch(tmp_path, name) / name) == GOOGLE_TF1_ARCHIVE
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([], "the folder is empty"),
+        ([".hidden"], "the folder is empty"),
+        (
+            ["config.json", "model.safetensors"],
+            r"found a Hugging Face checkpoint \(model.safetensors\), which has no r",
+        ),
+        (
+            ["config.json", "pytorch_model.bin", "spiece.model"],
+            r"found a Hugging Face checkpoint \(pytorch_model.bin\)",
+        ),
+        (["config.json", "model.weights.h5"], "found a KerasHub preset"),
+        (["saved_model.pb", "variables/variables.index"], "found a SavedModel, which has no reader"),
+        (["config.json", "notes.txt"], "found only config.json, notes.txt"),
+        (["albert_config.json"], "found only albert_config.json"),
+    ],
+)
+def test_folders_without_a_reader(tmp_path, names, message):
+    with pytest.raises(InputError, match=message) as error:
+        detect(touch(tmp_path, *names))
+    assert "expected an albert-tf preset folder" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("model.safetensors", "found a safetensors file alone"),
+        ("pytorch_model.bin", "found a PyTorch file"),
+        ("model.TFLITE", "found a TFLite file"),
+        ("albert.zip", "unpack it and give the folder"),
+        ("albert_config.json", "give its folder"),
+        ("notes", "found a file of unknown form"),
+    ],
+)
+def test_files_without_a_reader(tmp_path, name, message):
+    with pytest.raises(InputError, match=message):
+        detect(touch(tmp_path, name) / name)
+
+
+def test_nothing_there(tmp_path):
+    with pytest.raises(InputError, match="no such file or folder; expected an albert-tf preset folder"):
+        detect(tmp_path / "absent")
+    with pytest.raises(InputError, match="no such file or folder"):
+        detect(tmp_path / "absent.tar.gz")
+
+
+def test_the_name_of_a_config_has_no_weights(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        InputError, match="albert_base_v2 is the name of a config, which has no weights here; expected an"
+    ):
+        detect("albert_base_v2")
+    touch(tmp_path, "albert_base_v2/weights.safetensors")
+    assert detect("albert_base_v2") == PRESET

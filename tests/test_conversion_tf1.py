@@ -1,0 +1,440 @@
+"""Google TF1 checkpoints: every tensor arrives under our name, and whatever is wrong is named."""
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tf1_writer
+from tf1_writer import PUBLISHED, save, save_folder, variables
+
+from albert_tf.config import AlbertConfig
+from albert_tf.conversion import tf1
+from albert_tf.conversion.tf1 import checkpoint_prefix, closest, read_tf1
+from albert_tf.errors import InputError
+from albert_tf.parameters import count_parameters
+
+DATA = "model.ckpt-best.data-00000-of-00001"
+BLOCK = "bert/encoder/transformer/group_{}/inner_group_{}"
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    """A tiny folder like the released ones; tests that change it copy it."""
+    folder = save_folder(tmp_path_factory.mktemp("released") / "albert_base")
+    (folder / "30k-clean.model").write_bytes(b"model")
+    (folder / "30k-clean.vocab").write_bytes(b"ignored")
+    return folder
+
+
+@pytest.fixture
+def copied(released, tmp_path):
+    return Path(shutil.copytree(released, tmp_path / "albert_base"))
+
+
+def same_block(weights, values, ours, group, inner):
+    """Compares the block number `ours` with the names written out from the published list."""
+    block = BLOCK.format(group, inner)
+    pairs = {
+        f"encoder/attention_{ours}/query": f"{block}/attention_1/self/query",
+        f"encoder/attention_{ours}/key": f"{block}/attention_1/self/key",
+        f"encoder/attention_{ours}/value": f"{block}/attention_1/self/value",
+        f"encoder/attention_{ours}/output": f"{block}/attention_1/output/dense",
+        f"encoder/feed_forward_{ours}/intermediate": f"{block}/ffn_1/intermediate/dense",
+        f"encoder/feed_forward_{ours}/output": f"{block}/ffn_1/intermediate/output/dense",
+    }
+    for name, theirs in pairs.items():
+        for part in ("kernel", "bias"):
+            np.testing.assert_array_equal(weights[f"{name}/{part}"], values[f"{theirs}/{part}"], name)
+    for part in ("gamma", "beta"):
+        after_attention = weights[f"encoder/attention_{ours}/layer_norm/{part}"]
+        after_feed_forward = weights[f"encoder/feed_forward_{ours}/layer_norm/{part}"]
+        np.testing.assert_array_equal(after_attention, values[f"{block}/LayerNorm/{part}"])
+        np.testing.assert_array_equal(after_feed_forward, values[f"{block}/LayerNorm_1/{part}"])
+
+
+def same_rest(weights, values):
+    """Compares what is outside the blocks."""
+    pairs = {
+        "embeddings/word_embedding/embeddings": "bert/embeddings/word_embeddings",
+        "embeddings/segment_embedding/embeddings": "bert/embeddings/token_type_embeddings",
+        "embeddings/position_embedding/embeddings": "bert/embeddings/position_embeddings",
+        "embeddings/layer_norm/gamma": "bert/embeddings/LayerNorm/gamma",
+        "embeddings/layer_norm/beta": "bert/embeddings/LayerNorm/beta",
+        "embeddings/projection/kernel": "bert/encoder/embedding_hidden_mapping_in/kernel",
+        "embeddings/projection/bias": "bert/encoder/embedding_hidden_mapping_in/bias",
+        "pooler/kernel": "bert/pooler/dense/kernel",
+        "pooler/bias": "bert/pooler/dense/bias",
+        "masked_lm/transform/kernel": "cls/predictions/transform/dense/kernel",
+        "masked_lm/transform/bias": "cls/predictions/transform/dense/bias",
+        "masked_lm/layer_norm/gamma": "cls/predictions/transform/LayerNorm/gamma",
+        "masked_lm/layer_norm/beta": "cls/predictions/transform/LayerNorm/beta",
+        "masked_lm/output_bias": "cls/predictions/output_bias",
+        "sentence_order/bias": "cls/seq_relationship/output_bias",
+    }
+    for name, theirs in pairs.items():
+        np.testing.assert_array_equal(weights[name], values[theirs], name)
+    np.testing.assert_array_equal(weights["sentence_order/kernel"], values["cls/seq_relationship/output_weights"].T)
+
+
+def test_every_variable_arrives_under_our_name(released):
+    checkpoint = read_tf1(released)
+    values = variables(PUBLISHED)
+    same_block(checkpoint.weights, values, 0, 0, 0)
+    same_rest(checkpoint.weights, values)
+    assert len(checkpoint.weights) == len(values)
+    assert checkpoint.form == "google tf1"
+    assert checkpoint.source == str(released)
+    assert checkpoint.head == "pretraining"
+    assert checkpoint.tokenizer_path == released / "30k-clean.model"
+    assert checkpoint.config == AlbertConfig(11, 6, 10, 4, 2, embedding_dim=4, max_sequence_length=7)
+    assert all(weight.dtype == np.float32 for weight in checkpoint.weights.values())
+
+
+def test_groups_and_inner_groups_are_counted_as_the_encoder_counts_them(tmp_path):
+    config = PUBLISHED | {"num_hidden_groups": 2, "inner_group_num": 2}
+    weights = read_tf1(save_folder(tmp_path, config)).weights
+    values = variables(config)
+    for ours, (group, inner) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
+        same_block(weights, values, ours, group, inner)
+    assert "encoder/attention_4/query/kernel" not in weights
+
+
+def test_equal_widths_have_no_projection(tmp_path):
+    checkpoint = read_tf1(save_folder(tmp_path, PUBLISHED | {"embedding_size": 6}))
+    assert "embeddings/projection/kernel" not in checkpoint.weights
+
+
+def test_a_hub_module_is_read_from_its_folder(tmp_path):
+    values = variables(PUBLISHED)
+    in_module = {f"module/{name}": v for name, v in values.items() if "seq_relationship" not in name}
+    save(tmp_path / "variables" / "variables", in_module)
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "albert_config.json").write_text(json.dumps(PUBLISHED))
+    (tmp_path / "assets" / "30k-clean.model").write_bytes(b"model")
+    checkpoint = read_tf1(tmp_path)
+    same_block(checkpoint.weights, values, 0, 0, 0)
+    assert checkpoint.head == "masked_lm"
+    assert checkpoint.tokenizer_path == tmp_path / "assets" / "30k-clean.model"
+
+
+def test_training_state_is_left_behind(tmp_path):
+    values = variables(PUBLISHED)
+    slots = {f"{name}/adam_{slot}": np.zeros_like(value) for name, value in values.items() for slot in "mv"}
+    folder = save_folder(tmp_path, values=values | slots | {"global_step": np.int64(7)})
+    assert set(read_tf1(folder).weights) == set(read_tf1(save_folder(tmp_path / "plain")).weights)
+
+
+def test_a_classifier_head_is_transposed(tmp_path):
+    values = {name: value for name, value in variables(PUBLISHED).items() if not name.startswith("cls/")}
+    kernel = np.arange(18, dtype=np.float32).reshape(3, 6)
+    values |= {"output_weights": kernel, "output_bias": np.array([1, 2, 3], np.float32)}
+    checkpoint = read_tf1(save_folder(tmp_path, values=values))
+    assert checkpoint.head == "classifier"
+    np.testing.assert_array_equal(checkpoint.weights["classifier/kernel"], kernel.T)
+    np.testing.assert_array_equal(checkpoint.weights["classifier/bias"], [1, 2, 3])
+    assert checkpoint.weights["classifier/kernel"].flags.c_contiguous
+
+
+def test_an_encoder_alone_is_enough(tmp_path):
+    values = {
+        name: value for name, value in variables(PUBLISHED).items() if not name.startswith(("cls/", "bert/pooler"))
+    }
+    checkpoint = read_tf1(save_folder(tmp_path, values=values))
+    assert checkpoint.head == "none"
+    assert "pooler/kernel" not in checkpoint.weights
+
+
+@pytest.mark.parametrize("given", ["", "model.ckpt-best", "model.ckpt-best.index", DATA])
+def test_every_way_to_give_it_reads_the_same(released, given):
+    assert len(read_tf1(released / given).weights) == len(variables(PUBLISHED))
+
+
+def test_a_meta_file_stands_for_its_checkpoint(copied):
+    meta = copied / "model.ckpt-best.meta"
+    meta.write_bytes(b"a graph that nobody reads")
+    assert read_tf1(meta).head == "pretraining"
+
+
+def test_a_folder_above_is_searched(released):
+    assert read_tf1(released.parent).tokenizer_path == released / "30k-clean.model"
+
+
+def test_names_that_tensorflow_takes_for_patterns_are_refused(released, tmp_path):
+    folder = Path(shutil.copytree(released, tmp_path / "my [best] model"))
+    with pytest.raises(InputError, match=r"TensorFlow takes \[ in a path for a pattern; rename"):
+        read_tf1(folder)
+    assert read_tf1(shutil.copytree(released, tmp_path / "my (best), model é")).head == "pretraining"
+
+
+@pytest.mark.parametrize("suffix", [".tar.gz", ".tar"])
+def test_an_archive_is_read_and_its_vocabulary_kept(released, tmp_path, suffix):
+    path = tmp_path / f"albert{suffix}"
+    with tarfile.open(path, "w:gz" if suffix == ".tar.gz" else "w") as file:
+        file.add(released, "albert_base")
+    checkpoint = read_tf1(path)
+    same_rest(checkpoint.weights, variables(PUBLISHED))
+    assert checkpoint.form == "google tf1 archive"
+    assert checkpoint.source == str(path)
+    assert checkpoint.tokenizer_path.name == "30k-clean.model"
+    assert checkpoint.tokenizer_path.read_bytes() == b"model"
+
+
+def test_an_error_in_an_archive_tells_of_the_archive(copied, tmp_path):
+    (copied / "albert_config.json").write_text("{")
+    path = tmp_path / "albert.tar"
+    with tarfile.open(path, "w") as file:
+        file.add(copied, "albert_base")
+    with pytest.raises(InputError) as error:
+        read_tf1(path)
+    assert str(error.value).startswith(f"{path}/albert_base/albert_config.json, line 1: not JSON")
+
+
+@pytest.mark.parametrize(
+    ("change", "messages"),
+    [
+        (
+            {"bert/embeddings/word_embeddings": np.zeros((12, 4), np.float32)},
+            ["disagreement in vocab_size", "bert/embeddings/word_embeddings is (12, 4), expected (11, 4)"],
+        ),
+        (
+            {"bert/embeddings/position_embeddings": np.zeros((9, 4), np.float32)},
+            ["disagreement in max_position_embeddings", "is (9, 4), expected (7, 4)"],
+        ),
+        (
+            {BLOCK.format(0, 0) + "/ffn_1/intermediate/dense/bias": np.zeros(12, np.float32)},
+            ["disagreement in intermediate_size", "is (12,), expected (10,)"],
+        ),
+        ({"bert/pooler/dense/bias": np.zeros((6, 1), np.float32)}, ["bert/pooler/dense/bias is (6, 1), expected (6,)"]),
+        (
+            {"cls/seq_relationship/output_weights": np.zeros((3, 6), np.float32)},
+            ["cls/seq_relationship/output_weights is (3, 6), expected (2, 6)"],
+        ),
+        ({"bert/pooler/dense/kernel": None}, ["1 missing: bert/pooler/dense/kernel (our pooler/kernel)"]),
+        (
+            {"bert/embeddings/LayerNorm/beta": None, "cls/predictions/output_bias": None},
+            ["2 missing: bert/embeddings/LayerNorm/beta (our embeddings/layer_norm/beta), cls/predictions/output_bias"],
+        ),
+        ({"output_weights": np.zeros((3, 6), np.float32)}, ["1 missing: output_bias (our classifier/bias)"]),
+        ({"cls/squad/output_bias": np.zeros(2, np.float32)}, ["1 unknown: cls/squad/output_bias (2,)"]),
+        ({"bert/pooler/dense/kernel/lamb_m": np.zeros(1, np.float32)}, ["1 unknown: bert/pooler/dense/kernel/lamb_m"]),
+        ({"module/bert/pooler/dense/kernel": np.zeros((6, 6), np.float32)}, ["1 unknown: module/bert/pooler"]),
+        (
+            {BLOCK.format(1, 0) + "/LayerNorm/beta": np.zeros(6, np.float32)},
+            ["1 unknown: bert/encoder/transformer/gro"],
+        ),
+        ({"bert/embeddings/LayerNorm/beta": np.full(4, np.nan, np.float32)}, ["embeddings/layer_norm/beta: 4 of 4"]),
+        ({"bert/embeddings/LayerNorm/beta": np.zeros(4, np.int32)}, ["LayerNorm/beta: expected floating-point"]),
+        (
+            {"bert/embeddings/word_embeddings_2": np.zeros((4, 6), np.float32)},
+            ["brightmart albert_zh checkpoint: not su"],
+        ),
+        (
+            {"bert/encoder/layer_shared/output/dense/bias": np.zeros(6, np.float32)},
+            ["brightmart albert_zh checkpoint: not supported yet"],
+        ),
+        ({"bert/encoder/layer_0/output/dense/bias": np.zeros(6, np.float32)}, ["a BERT checkpoint"]),
+    ],
+)
+def test_what_does_not_fit_is_named(tmp_path, change, messages):
+    values = {name: value for name, value in (variables(PUBLISHED) | change).items() if value is not None}
+    with pytest.raises(InputError) as error:
+        read_tf1(save_folder(tmp_path, values=values))
+    for message in messages:
+        assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_config_of_more_groups_finds_them_missing(tmp_path):
+    folder = save_folder(tmp_path)
+    (folder / "albert_config.json").write_text(json.dumps(PUBLISHED | {"num_hidden_groups": 2}))
+    with pytest.raises(InputError, match="16 missing: bert/encoder/transformer/group_1/inner_group_0/attention_1/self"):
+        read_tf1(folder)
+
+
+def test_a_config_with_other_sharing_is_refused(copied):
+    ours = AlbertConfig(11, 6, 10, 4, 2, embedding_dim=4, max_sequence_length=7, sharing="attention")
+    ours.to_json(copied / "albert_config.json", overwrite=True)
+    with pytest.raises(InputError, match="sharing"):
+        read_tf1(copied)
+
+
+def test_other_float_types_become_float32(tmp_path):
+    values = {name: value.astype(np.float16) for name, value in variables(PUBLISHED).items()}
+    weights = read_tf1(save_folder(tmp_path, values=values)).weights
+    assert {weight.dtype for weight in weights.values()} == {np.dtype(np.float32)}
+    np.testing.assert_array_equal(weights["pooler/bias"], values["bert/pooler/dense/bias"].astype(np.float32))
+
+
+def test_a_flipped_byte_names_the_tensor(copied):
+    path = copied / DATA
+    raw = bytearray(path.read_bytes())
+    raw[2] ^= 1  # tensors lie in the order of their names
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match=r"model\.ckpt-best: cannot read tensor bert/embeddings/LayerNorm/beta"):
+        read_tf1(copied)
+
+
+def test_every_flipped_byte_of_the_data_is_noticed(copied, released):
+    whole = (released / DATA).read_bytes()
+    for position in range(0, len(whole), 151):
+        (copied / DATA).write_bytes(whole[:position] + bytes([whole[position] ^ 0x40]) + whole[position + 1 :])
+        with pytest.raises(InputError, match="cannot read tensor"):
+            read_tf1(copied)
+
+
+def test_a_flipped_byte_of_the_index_gives_the_same_weights_or_an_error(copied, released):
+    expected = read_tf1(released).weights
+    whole = (released / "model.ckpt-best.index").read_bytes()
+    refused = 0
+    for position in range(0, len(whole), 7):
+        changed = whole[:position] + bytes([whole[position] ^ 0x11]) + whole[position + 1 :]
+        (copied / "model.ckpt-best.index").write_bytes(changed)
+        try:
+            weights = read_tf1(copied).weights
+        except InputError:
+            refused += 1
+        else:
+            assert weights.keys() == expected.keys()
+            assert all(np.array_equal(weights[name], expected[name]) for name in expected)
+    assert refused > len(whole) / 7 / 2
+
+
+@pytest.mark.parametrize("left", [0, 1, 100, -1])
+def test_a_truncated_data_file_names_the_tensor(copied, left):
+    path = copied / DATA
+    path.write_bytes(path.read_bytes()[:left])
+    with pytest.raises(InputError, match=r"cannot read tensor .*damaged or cut off"):
+        read_tf1(copied)
+
+
+def test_truncation_within_the_training_state_is_noticed_too(tmp_path):
+    folder = save_folder(tmp_path, values=variables(PUBLISHED) | {"global_step": np.int64(7)})
+    path = folder / DATA
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match="cannot read tensor global_step"):
+        read_tf1(folder)
+
+
+@pytest.mark.parametrize("contents", [b"", b"no table", b"x" * 1000])
+def test_an_index_that_is_none_is_refused(copied, contents):
+    (copied / "model.ckpt-best.index").write_bytes(contents)
+    with pytest.raises(InputError, match=r"model\.ckpt-best\.index: damaged or not a TF1 checkpoint"):
+        read_tf1(copied)
+
+
+def remove(name):
+    return lambda folder: (folder / name).unlink()
+
+
+def copy(name, new):
+    return lambda folder: shutil.copy(folder / name, folder / new)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (remove("albert_config.json"), "expected one albert_config.json with the checkpoint; there is none"),
+        (copy("albert_config.json", "albert_config_2.json"), "found albert_config.json, albert_config_2.json"),
+        (remove(DATA), "the weights belong in model.ckpt-best.data-00000-of-00001 beside the .index; there is none"),
+        (
+            copy(DATA, "model.ckpt-best.data-00000-of-00002"),
+            "found model.ckpt-best.data-00000-of-00001, model.ckpt-best",
+        ),
+        (remove("model.ckpt-best.index"), "expected a TF1 checkpoint (*.index), found 30k-clean.model"),
+        (copy("model.ckpt-best.index", "other.index"), "several checkpoints, model.ckpt-best.index, other.index"),
+        (copy("30k-clean.model", "vocab.txt"), "expected one vocabulary file (*.model or vocab*.txt), found 30k-clean"),
+    ],
+)
+def test_a_missing_or_ambiguous_file_is_named(copied, change, message):
+    change(copied)
+    with pytest.raises(InputError) as error:
+        read_tf1(copied)
+    assert message in str(error.value)
+
+
+def test_the_state_file_decides_between_checkpoints(copied):
+    for step in (1, 2):
+        save(copied / f"model.ckpt-{step}", variables(PUBLISHED, seed=step))
+    state = 'model_checkpoint_path: "/where/it/was/trained/model.ckpt-2"\nall_model_checkpoint_paths: "model.ckpt-1"\n'
+    (copied / "checkpoint").write_text(state)
+    same_rest(read_tf1(copied).weights, variables(PUBLISHED, seed=2))
+    same_rest(read_tf1(copied / "model.ckpt-1").weights, variables(PUBLISHED, seed=1))
+    (copied / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-3"\n')
+    with pytest.raises(InputError, match="several checkpoints"):
+        read_tf1(copied)
+
+
+def test_a_data_file_without_its_index_is_named(copied):
+    (copied / "model.ckpt-best.index").unlink()
+    with pytest.raises(InputError, match=r"model\.ckpt-best\.index: no such file"):
+        read_tf1(copied / DATA)
+    with pytest.raises(InputError, match="expected a TF1 checkpoint"):
+        read_tf1(copied / "model.ckpt-best")
+
+
+def test_a_keras_training_checkpoint_is_refused(tmp_path):
+    import tensorflow as tf
+
+    tf.train.Checkpoint(v=tf.Variable(1.0)).write(str(tmp_path / "model.ckpt"))
+    (tmp_path / "albert_config.json").write_text(json.dumps(PUBLISHED))
+    with pytest.raises(InputError, match="a TensorFlow 2 object checkpoint"):
+        read_tf1(tmp_path)
+
+
+def test_hidden_files_do_not_count(tmp_path):
+    (tmp_path / "inner").mkdir()
+    for name in ("._a.index", "inner/b.index", "inner/._b.index"):
+        (tmp_path / name).touch()
+    assert closest(tmp_path, "*.index") == [tmp_path / "inner" / "b.index"]
+    assert closest(tmp_path, "*.model") == []
+
+
+def test_the_prefix_of_a_file(tmp_path):
+    (tmp_path / "m.index").touch()
+    for name in ("m", "m.index", "m.meta", "m.data-00001-of-00002"):
+        assert checkpoint_prefix(tmp_path / name) == tmp_path / "m"
+    assert checkpoint_prefix(tmp_path / "n") is None
+
+
+def test_the_table_gives_exactly_the_variables_of_the_original():
+    for config in (PUBLISHED, PUBLISHED | {"num_hidden_groups": 4, "inner_group_num": 3, "embedding_size": 6}):
+        names = set(variables(config))
+        assert {tensor.name for tensor in tf1._table(AlbertConfig.from_dict(config), names).values()} == names
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_published_variables_are_read(shared_data, tmp_path, language):
+    import tensorflow as tf
+
+    published = shared_data / "tf1_ckpt_index" / f"google_albert_base_{language}"
+    shapes = tf.train.load_checkpoint(str(published / "model.ckpt-best")).get_variable_to_shape_map()
+    rng = np.random.default_rng(0)
+    values = {
+        name: (1 + 0.1 * rng.standard_normal(shape) if name.endswith("gamma") else 0.05 * rng.standard_normal(shape))
+        for name, shape in sorted(shapes.items())
+        if name != "global_step"
+    }
+    values = {name: value.astype(np.float32) for name, value in values.items()}
+    save(tmp_path / "model.ckpt-best", values | {"global_step": np.int64(125000)})
+    shutil.copy(published / "albert_config.json", tmp_path)
+    checkpoint = read_tf1(tmp_path / "model.ckpt-best.index")
+    same_block(checkpoint.weights, values, 0, 0, 0)
+    same_rest(checkpoint.weights, values)
+    assert checkpoint.config == AlbertConfig.from_name({"en": "albert_base_v2", "zh": "albert_base_zh"}[language])
+    total = sum(weight.size for weight in checkpoint.weights.values())
+    assert total == {"en": 11_813_810, "zh": 10_669_322}[language]
+    assert total == count_parameters(checkpoint.config, heads=True).total
+
+
+def test_the_published_index_without_its_data_is_refused(shared_data):
+    with pytest.raises(InputError, match="the weights belong in"):
+        read_tf1(shared_data / "tf1_ckpt_index" / "google_albert_base_en")
+
+
+def test_the_writer_writes_what_the_published_list_says(shared_data):
+    listed = (shared_data / "tf1_ckpt_index" / "google_albert_base_en" / "model.ckpt-best.index.tsv").read_text()
+    names = {line.split("\t")[0] for line in listed.splitlines() if not line.startswith("#")}
+    assert set(tf1_writer.variables(PUBLISHED)) | {"global_step"} == names

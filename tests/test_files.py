@@ -1,0 +1,197 @@
+"""`albert_tf.files`: whole or not at all, and readable errors."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_text, refuse_existing, written_whole
+
+
+def held(folder: Path) -> dict[str, str | None]:
+    """Everything below a folder, hidden files too: relative path → text, None for a folder."""
+    return {
+        str(path.relative_to(folder)): None if path.is_dir() else path.read_text(encoding="utf-8")
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def write_folder(folder: Path, **files: str) -> None:
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+# === written_whole ===
+
+
+def test_file_appears_when_the_block_ends(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "deep" / "a.txt"
+    with written_whole(path) as temporary:
+        assert temporary.name == "a.txt"  # writers that look at the suffix see the right one
+        temporary.write_text("whole", encoding="utf-8")
+        assert not path.exists()
+    assert held(tmp_path / "new") == {"deep": None, "deep/a.txt": "whole"}
+
+
+def test_folder_appears_when_the_block_ends(tmp_path: Path) -> None:
+    with written_whole(tmp_path / "out") as temporary:
+        write_folder(temporary, a="1", b="2")
+        assert not (tmp_path / "out").exists()
+    assert held(tmp_path) == {"out": None, "out/a": "1", "out/b": "2"}
+
+
+def test_nothing_remains_of_a_block_that_raises(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), written_whole(tmp_path / "a.txt") as temporary:
+        temporary.write_text("half", encoding="utf-8")
+        raise KeyError
+    with pytest.raises(KeyError), written_whole(tmp_path / "out") as temporary:
+        write_folder(temporary, a="half")
+        raise KeyError
+    assert held(tmp_path) == {}
+
+
+@pytest.mark.parametrize("interruption", [KeyError, KeyboardInterrupt, SystemExit])
+def test_what_was_there_survives_a_block_that_raises(interruption: type[BaseException], tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("old", encoding="utf-8")
+    write_folder(tmp_path / "out", a="old")
+    before = held(tmp_path)
+    for name in ("a.txt", "out"):
+        with pytest.raises(interruption), written_whole(tmp_path / name, overwrite=True) as temporary:
+            temporary.write_text("half", encoding="utf-8")
+            raise interruption
+    assert held(tmp_path) == before
+
+
+def test_what_was_there_survives_a_block_that_writes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("old", encoding="utf-8")
+    write_folder(tmp_path / "out", a="old")
+    before = held(tmp_path)
+    for name in ("a.txt", "out", "new"):
+        with pytest.raises(FileNotFoundError), written_whole(tmp_path / name, overwrite=True):
+            pass
+    assert held(tmp_path) == before
+
+
+def test_what_was_there_survives_a_killed_process(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("old", encoding="utf-8")
+    code = (
+        "import os, sys\nfrom albert_tf.files import written_whole\n"
+        "with written_whole(sys.argv[1], overwrite=True) as temporary:\n"
+        "    temporary.write_text('half')\n    os._exit(9)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, tmp_path / "a.txt"], check=False).returncode == 9
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "old"
+    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == ["a.txt"]
+
+
+def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("old", encoding="utf-8")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    for name in ("a.txt", "out", "dangling"):
+        reached = False
+        with pytest.raises(InputError, match=f"{name} exists already; pass --overwrite"):  # noqa: SIM117
+            with written_whole(tmp_path / name):
+                reached = True
+        assert not reached
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "old"
+
+
+def test_overwriting(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("old", encoding="utf-8")
+    write_folder(tmp_path / "out", a="old", b="old")
+    with written_whole(tmp_path / "a.txt", overwrite=True) as temporary:
+        temporary.write_text("new", encoding="utf-8")
+    with written_whole(tmp_path / "out", overwrite=True) as temporary:
+        write_folder(temporary, b="new")
+    assert held(tmp_path) == {"a.txt": "new", "out": None, "out/b": "new"}  # nothing left of the old folder
+
+
+@pytest.mark.parametrize("name", ["a", "replaced"])
+def test_file_and_folder_replace_each_other(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text("old", encoding="utf-8")
+    with written_whole(path, overwrite=True) as temporary:
+        write_folder(temporary, b="new")
+    assert held(tmp_path) == {name: None, f"{name}/b": "new"}
+    with written_whole(path, overwrite=True) as temporary:
+        write_folder(temporary, c="newer")
+    assert held(tmp_path) == {name: None, f"{name}/c": "newer"}
+    with written_whole(path, overwrite=True) as temporary:
+        temporary.write_text("newest", encoding="utf-8")
+    assert held(tmp_path) == {name: "newest"}
+
+
+def test_overwriting_a_link_leaves_its_target(tmp_path: Path) -> None:
+    write_folder(tmp_path / "target", a="kept")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    with written_whole(tmp_path / "link", overwrite=True) as temporary:
+        write_folder(temporary, b="new")
+    assert not (tmp_path / "link").is_symlink()
+    assert held(tmp_path) == {"link": None, "link/b": "new", "target": None, "target/a": "kept"}
+
+
+def test_a_folder_that_cannot_be_put_in_place_is_moved_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_folder(tmp_path / "out", a="old")
+    before = held(tmp_path)
+    replace = Path.replace
+
+    def fail(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"), written_whole(tmp_path / "out", overwrite=True) as temporary:
+        write_folder(temporary, a="new")
+        monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(Path, "replace", replace)
+    assert held(tmp_path) == before
+
+
+def test_place_that_cannot_be_written_to(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with (
+        pytest.raises(InputError, match=r"cannot write .*/file/a\.txt: File exists \(.*/file\)"),
+        written_whole(tmp_path / "file" / "a.txt"),
+    ):
+        pytest.fail("the block must not be reached")
+
+
+def test_permissions_are_the_usual_ones(tmp_path: Path) -> None:
+    (tmp_path / "usual").write_text("", encoding="utf-8")
+    with written_whole(tmp_path / "ours") as temporary:
+        temporary.write_text("", encoding="utf-8")
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_refuse_existing(tmp_path: Path) -> None:
+    refuse_existing(tmp_path / "absent", overwrite=False)
+    refuse_existing(tmp_path, overwrite=True)
+    with pytest.raises(InputError, match="choose another name"):
+        refuse_existing(str(tmp_path), overwrite=False)
+
+
+# === read_text ===
+
+
+def test_read_text_drops_the_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    for raw in ("häß 中文\n".encode(), "häß 中文\n".encode("utf-8-sig")):
+        path.write_bytes(raw)
+        assert read_text(path) == "häß 中文\n"
+    assert read_text(str(path)) == "häß 中文\n"
+
+
+def test_read_text_names_the_line_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "latin.txt"
+    path.write_bytes("good\nstill good\ncaf\xe9\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"latin\.txt, line 3: expected UTF-8 text, found byte 0xe9; convert"):
+        read_text(path)
+
+
+def test_read_text_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read .*absent\.txt: No such file or directory"):
+        read_text(tmp_path / "absent.txt")
+    with pytest.raises(InputError, match=f"cannot read {tmp_path}: Is a directory"):
+        read_text(tmp_path)
