@@ -135,8 +135,7 @@ def save_preset(
     with written_whole(folder, overwrite=overwrite) as temporary:
         temporary.mkdir()
         config.to_json(temporary / CONFIG_FILE)
-        # Sorted and contiguous: the same weights give the same bytes.
-        save_file({name: np.ascontiguousarray(weights[name]) for name in sorted(weights)}, temporary / WEIGHTS_FILE)
+        save_file({name: np.ascontiguousarray(weight) for name, weight in weights.items()}, temporary / WEIGHTS_FILE)
         if tokenizer is not None:
             tokenizer.save(temporary)
         for name, contents in (extra_files or {}).items():

@@ -40,7 +40,9 @@ def main() -> None:
     args = parser.parse_args()
     tokenizer = AlbertTokenizer.from_pretrained(args.data / "albert_vocab_en/30k-clean.model")
     task = AlbertTextClassifier(AlbertBackbone(AlbertConfig.from_name(args.config)), tokenizer, labels=["0", "1"])
-    texts = median_texts([example.text for example in read_examples(args.data / "glue_canonical/SST-2/dev.tsv")], task, args.texts)
+    texts = median_texts(
+        [example.text for example in read_examples(args.data / "glue_canonical/SST-2/dev.tsv")], task, args.texts
+    )
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for recipe, form, length in VARIANTS:

@@ -25,7 +25,7 @@ class Measurement:
 
     Attributes:
         load_ms: from the path to a runner ready for its first text.
-        memory_growth_bytes: how far the process's peak memory rose from before the load until every text was answered.
+        memory_growth_bytes: resident memory after every text was answered, less that before the load.
         median_latency_ms: of one text, ids to answer.
         mean_tokens: mean length of the texts.
         threads: CPU threads used.
@@ -56,7 +56,7 @@ def measure(path: str | Path, texts: Sequence[str], *, threads: int = 1, repeats
 def _measure_here(path: str, texts: list[str], threads: int, repeats: int) -> Measurement:
     from ai_edge_litert import interpreter  # noqa: F401  # its own code is not the file's memory
 
-    before = _peak_bytes()
+    before = _resident_bytes()
     started = time.perf_counter()
     runner = TFLiteRunner(path, threads=threads)
     load_ms = 1e3 * (time.perf_counter() - started)
@@ -72,17 +72,18 @@ def _measure_here(path: str, texts: list[str], threads: int, repeats: int) -> Me
             latencies.append(1e3 * (time.perf_counter() - started))
     return Measurement(
         load_ms=load_ms,
-        memory_growth_bytes=_peak_bytes() - before,
+        memory_growth_bytes=_resident_bytes() - before,
         median_latency_ms=statistics.median(latencies),
         mean_tokens=statistics.fmean(len(token_ids) for token_ids, _ in encoded),
         threads=threads,
     )
 
 
-def _peak_bytes() -> int:
-    """The largest resident size of this process so far. Linux counts in KiB, macOS in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+def _resident_bytes() -> int:
+    """The resident size of this process; where the system tells only its peak, that."""
+    if sys.platform == "linux":
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in bytes on macOS
 
 
 if __name__ == "__main__":

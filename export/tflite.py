@@ -65,8 +65,8 @@ def export_tflite(
     if form not in FORMS:
         raise InputError(f"form: expected one of {', '.join(FORMS)}; got {form!r}")
     longest = task.required_tokenizer.max_length
-    if length is not None and not 2 <= length <= longest:
-        raise InputError(f"length: expected 2 to {longest} tokens, got {length}")
+    if length is not None and not 3 <= length <= longest:
+        raise InputError(f"length: expected 3 to {longest} tokens, got {length}")
     refuse_existing(path, overwrite=overwrite)
     task = _in_float32(task)
     model = convert(task, chosen, form=form, length=length)

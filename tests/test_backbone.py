@@ -1,7 +1,6 @@
-"""`albert_tf.backbone`: the whole encoder against NumPy, in every precision, compiled, trained, saved and restored."""
+"""`albert_tf.backbone`: the whole encoder against NumPy, in every precision, compiled, trained."""
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -9,10 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from references import numpy_albert
-from tiny_models import TINY, example_inputs, randomize, set_seeds
+from tiny_models import DROPPING, TINY, example_inputs, random_backbone, randomize, set_seeds, with_dense_head
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 
 # float32 against float64, three or six steps with values up to 3: measured at most 2e-6.
@@ -22,14 +20,6 @@ TOLERANCE = 1e-5
 HALF_TOLERANCE = {"mixed_bfloat16": 0.02, "mixed_float16": 0.002}
 # float32 compiled in two ways, outputs and gradients (of the largest): measured at most 1.6e-6.
 COMPILED_TOLERANCE = 1e-5
-
-DROPPING = dataclasses.replace(TINY, hidden_dropout=0.3, attention_dropout=0.2)
-
-
-def built(config: AlbertConfig = TINY, **kwargs: Any) -> AlbertBackbone:
-    backbone = AlbertBackbone(config, **kwargs)
-    randomize(backbone)
-    return backbone
 
 
 def numbers(x: Any) -> np.ndarray:
@@ -74,15 +64,17 @@ def test_against_numpy(fields: dict[str, Any]) -> None:
 
 def test_outputs_on_request() -> None:
     inputs = example_inputs()
-    assert set(built()(inputs)) == {"sequence_output", "pooled_output"}
-    assert set(built(pooler=False)(inputs)) == {"sequence_output"}
-    full = built(all_layers=True)(inputs)
+    assert set(random_backbone()(inputs)) == {"sequence_output", "pooled_output"}
+    assert set(random_backbone(pooler=False)(inputs)) == {"sequence_output"}
+    full = random_backbone(all_layers=True)(inputs)
     np.testing.assert_array_equal(np.asarray(full["layer_outputs"][-1]), np.asarray(full["sequence_output"]))
-    np.testing.assert_array_equal(np.asarray(full["sequence_output"]), np.asarray(built()(inputs)["sequence_output"]))
+    np.testing.assert_array_equal(
+        np.asarray(full["sequence_output"]), np.asarray(random_backbone()(inputs)["sequence_output"])
+    )
 
 
 def test_padding_does_not_change_the_tokens() -> None:
-    backbone, random = built(), np.random.default_rng(2)
+    backbone, random = random_backbone(), np.random.default_rng(2)
     short = {name: value[:, :5] for name, value in example_inputs(batch=2, length=5).items()}
     short["padding_mask"] = np.ones_like(short["padding_mask"])
     padded = {name: np.concatenate([value, random.integers(0, 2, (2, 4))], axis=1) for name, value in short.items()}
@@ -100,18 +92,18 @@ def test_a_row_of_padding_only_gives_numbers() -> None:
     inputs = example_inputs()
     inputs["padding_mask"][1] = 0
     for dtype in ("float32", "mixed_float16", "mixed_bfloat16"):
-        assert np.isfinite(numbers(built(dtype=dtype)(inputs)["sequence_output"])).all()
+        assert np.isfinite(numbers(random_backbone(dtype=dtype)(inputs)["sequence_output"])).all()
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint8, np.float32, tf.int64], ids=str)
 def test_inputs_of_other_types(kind: Any) -> None:
-    backbone, inputs = built(), example_inputs()
+    backbone, inputs = random_backbone(), example_inputs()
     others = {name: tf.cast(value, kind) if kind is tf.int64 else value.astype(kind) for name, value in inputs.items()}
     np.testing.assert_array_equal(backbone(others)["pooled_output"], backbone(inputs)["pooled_output"])
 
 
 def test_too_long_a_sequence() -> None:
-    backbone = built()
+    backbone = random_backbone()
     inputs = {name: np.ones((1, 13), np.int32) for name in example_inputs()}
     for run in (backbone, lambda x: backbone.predict(x, verbose=0)):
         with pytest.raises(InputError, match=r"expected at most 12 positions \(max_sequence_length\), got 13"):
@@ -123,8 +115,8 @@ def test_too_long_a_sequence() -> None:
 
 def test_dropout_acts_in_training_only() -> None:
     inputs = example_inputs()
-    expected = built()(inputs)["sequence_output"]
-    backbone = built(DROPPING)
+    expected = random_backbone()(inputs)["sequence_output"]
+    backbone = random_backbone(DROPPING)
     for output in (backbone(inputs), backbone(inputs, training=False), backbone.predict(inputs, verbose=0)):
         np.testing.assert_allclose(output["sequence_output"], expected, rtol=0, atol=TOLERANCE)
     first, second = (np.asarray(backbone(inputs, training=True)["sequence_output"]) for _ in range(2))
@@ -132,7 +124,7 @@ def test_dropout_acts_in_training_only() -> None:
 
 
 def test_without_rates_training_changes_nothing() -> None:
-    backbone, inputs = built(), example_inputs()
+    backbone, inputs = random_backbone(), example_inputs()
     np.testing.assert_array_equal(
         backbone(inputs, training=True)["sequence_output"], backbone(inputs)["sequence_output"]
     )
@@ -144,7 +136,7 @@ def test_without_rates_training_changes_nothing() -> None:
 @pytest.mark.parametrize("dtype", HALF_TOLERANCE)
 def test_half_precision(dtype: str) -> None:
     inputs = example_inputs()
-    expected, ours = built(all_layers=True)(inputs), built(dtype=dtype, all_layers=True)(inputs)
+    expected, ours = random_backbone(all_layers=True)(inputs), random_backbone(dtype=dtype, all_layers=True)(inputs)
     for name in ("sequence_output", "pooled_output"):
         assert ours[name].dtype.name == dtype.removeprefix("mixed_")
         assert np.isfinite(numbers(ours[name])).all()
@@ -153,18 +145,18 @@ def test_half_precision(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", *HALF_TOLERANCE])
 def test_symbolic_outputs_have_the_types_and_shapes_of_real_ones(dtype: str) -> None:
-    backbone = built(dtype=dtype, all_layers=True)
+    backbone = random_backbone(dtype=dtype, all_layers=True)
     symbolic, real = keras.tree.flatten(backbone.output), keras.tree.flatten(backbone(example_inputs()))
     assert [x.dtype for x in symbolic] == [keras.backend.standardize_dtype(x.dtype) for x in real]
     assert [x.shape[1:] for x in symbolic] == [(None, 16) if x.ndim == 3 else (16,) for x in real]
 
 
 def test_weights_stay_float32_in_mixed_precision() -> None:
-    assert {variable.dtype for variable in built(dtype="mixed_bfloat16").weights} == {"float32"}
+    assert {variable.dtype for variable in random_backbone(dtype="mixed_bfloat16").weights} == {"float32"}
 
 
 def test_xla() -> None:
-    backbone, inputs = built(), example_inputs()
+    backbone, inputs = random_backbone(), example_inputs()
     expected = np.asarray(backbone(inputs)["sequence_output"])
     ours = tf.function(lambda x: backbone(x)["sequence_output"], jit_compile=True)(inputs)
     np.testing.assert_allclose(ours, expected, rtol=0, atol=COMPILED_TOLERANCE)
@@ -175,7 +167,7 @@ def test_xla() -> None:
 
 
 def test_training_with_xla() -> None:
-    model = trainable(built(DROPPING))
+    model = with_dense_head(random_backbone(DROPPING))
     model.compile(keras.optimizers.SGD(0.05), loss="mse", jit_compile=True)
     before = randomize(model)
     history = model.fit(example_inputs(), np.zeros((3, 1)), epochs=2, verbose=0)
@@ -186,17 +178,10 @@ def test_training_with_xla() -> None:
 # === Training ===
 
 
-def trainable(backbone: AlbertBackbone) -> keras.Model:
-    """The backbone with a dense layer that uses all of it."""
-    outputs = backbone(backbone.input)
-    pooled = keras.ops.mean(outputs["sequence_output"], axis=1) + outputs["pooled_output"]
-    return keras.Model(backbone.input, keras.layers.Dense(1, name="head")(pooled))
-
-
 @pytest.mark.parametrize("rematerialize", [False, True])
 @pytest.mark.parametrize("fields", [{}, {"sharing": "none", "num_inner_repetitions": 2}], ids=str)
 def test_gradients_reach_every_weight(fields: dict[str, Any], rematerialize: bool) -> None:
-    backbone = built(dataclasses.replace(TINY, **fields), rematerialize=rematerialize)
+    backbone = random_backbone(dataclasses.replace(TINY, **fields), rematerialize=rematerialize)
     direction = np.random.default_rng(1).standard_normal((3, 7, 16)).astype(np.float32)
     with tf.GradientTape() as tape:
         outputs = backbone(example_inputs(), training=True)
@@ -221,7 +206,7 @@ def test_rematerialized_gradients_with_dropout(compiled: bool) -> None:
         return outputs, tape.gradient(loss, [variable.value for variable in backbone.trainable_variables])
 
     results = []
-    for backbone in (built(DROPPING), built(DROPPING, rematerialize=True)):
+    for backbone in (random_backbone(DROPPING), random_backbone(DROPPING, rematerialize=True)):
         set_seeds(backbone)
         results.append((tf.function(step) if compiled else step)(backbone))
     (expected, expected_gradients), (ours, gradients) = results
@@ -233,141 +218,12 @@ def test_rematerialized_gradients_with_dropout(compiled: bool) -> None:
 
 
 def test_frozen_backbone_does_not_train() -> None:
-    backbone = built()
+    backbone = random_backbone()
     backbone.trainable = False
-    model = trainable(backbone)
+    model = with_dense_head(backbone)
     model.compile(keras.optimizers.SGD(0.1), loss="mse", run_eagerly=True)
     before = [np.asarray(variable).copy() for variable in backbone.weights]
     model.fit(example_inputs(), np.zeros((3, 1)), shuffle=False, verbose=0)
     for old, new in zip(before, backbone.weights, strict=True):
         np.testing.assert_array_equal(np.asarray(new), old)
     assert not AlbertBackbone.from_config(backbone.get_config()).trainable
-
-
-# === Saving ===
-
-
-@pytest.mark.parametrize("fields", [{}, {"sharing": "attention", "num_groups": 2, "embedding_dim": 16}], ids=str)
-def test_keras_file(fields: dict[str, Any], tmp_path: Path) -> None:
-    config, inputs = dataclasses.replace(DROPPING, **fields), example_inputs()
-    backbone = built(config, all_layers=True, pooler=False, rematerialize=True, dtype="mixed_bfloat16")
-    backbone.save(tmp_path / "backbone.keras")
-    restored = keras.saving.load_model(tmp_path / "backbone.keras")
-    assert isinstance(restored, AlbertBackbone)
-    assert restored.config == config and restored.get_config() == backbone.get_config()
-    assert_same_weights(restored, backbone)
-    assert restored.pooler is None and restored.encoder.rematerialize
-    assert restored.policy.name == "mixed_bfloat16"
-    np.testing.assert_array_equal(
-        numbers(restored(inputs)["layer_outputs"][0]), numbers(backbone(inputs)["layer_outputs"][0])
-    )
-
-
-def test_weights_file(tmp_path: Path) -> None:
-    backbone = built()
-    backbone.save_weights(tmp_path / "backbone.weights.h5")
-    fresh = AlbertBackbone(TINY)
-    fresh.load_weights(tmp_path / "backbone.weights.h5")
-    assert_same_weights(fresh, backbone)
-    with pytest.raises(ValueError, match="attention_1|Layer"):
-        AlbertBackbone(dataclasses.replace(TINY, sharing="none")).load_weights(tmp_path / "backbone.weights.h5")
-
-
-def test_shared_weights_stay_shared_after_loading(tmp_path: Path) -> None:
-    """Three layers, one block: 16 arrays before and after, and they are still one block after a training step."""
-    model = trainable(built(DROPPING))
-    model.compile(keras.optimizers.Adam(0.01), loss="mse", run_eagerly=True)
-    batch = example_inputs(), np.zeros((3, 1))
-    model.fit(*batch, shuffle=False, verbose=0)
-    model.save(tmp_path / "model.keras")
-    restored = keras.saving.load_model(tmp_path / "model.keras")
-    backbone = next(layer for layer in restored.layers if isinstance(layer, AlbertBackbone))
-    assert len(backbone.encoder.attention_blocks) == len(backbone.encoder.feed_forward_blocks) == 1
-    assert sum(variable.path.startswith("encoder/") for variable in restored.trainable_variables) == 16
-    # Adam holds two arrays for each weight, its step and its rate.
-    assert len(restored.optimizer.variables) == 2 + 2 * len(restored.trainable_variables)
-
-    before = named(backbone)
-    for one in (model, restored):
-        set_seeds(one)  # a .keras file does not hold the state of the dropout generators
-        one.fit(*batch, shuffle=False, verbose=0)
-    assert (
-        np.abs(named(backbone)["encoder/attention_0/query/kernel"] - before["encoder/attention_0/query/kernel"]).max()
-        > 1e-3
-    )
-    for ours, expected in zip(restored.weights, model.weights, strict=True):  # the optimizer's state came along
-        np.testing.assert_allclose(np.asarray(ours), np.asarray(expected), rtol=0, atol=COMPILED_TOLERANCE)
-    expected = numpy_albert.encode(named(backbone), DROPPING, **example_inputs())["sequence_output"]
-    np.testing.assert_allclose(backbone(example_inputs())["sequence_output"], expected, rtol=0, atol=TOLERANCE)
-
-
-def test_saved_model(tmp_path: Path) -> None:
-    backbone, inputs = built(), example_inputs()
-    archive = keras.export.ExportArchive()
-    archive.track(backbone)
-    signature = {name: tf.TensorSpec((None, None), tf.int32, name=name) for name in inputs}
-    archive.add_endpoint("serve", lambda x: backbone(x), input_signature=[signature])
-    archive.write_out(str(tmp_path / "saved"), verbose=False)
-    restored = tf.saved_model.load(str(tmp_path / "saved"))
-    for size in (inputs, example_inputs(batch=1, length=12, seed=1)):
-        expected = backbone(size)
-        ours = restored.serve({name: tf.constant(value) for name, value in size.items()})
-        for name in ("sequence_output", "pooled_output"):
-            np.testing.assert_allclose(ours[name], expected[name], rtol=0, atol=COMPILED_TOLERANCE)
-
-
-# === Weights by name ===
-
-
-def named(backbone: AlbertBackbone) -> dict[str, np.ndarray]:
-    return {variable.path: np.asarray(variable).copy() for variable in backbone.weights}
-
-
-def assert_same_weights(ours: AlbertBackbone, expected: AlbertBackbone) -> None:
-    mine, theirs = named(ours), named(expected)
-    assert mine.keys() == theirs.keys()
-    for name, value in theirs.items():
-        np.testing.assert_array_equal(mine[name], value, err_msg=name)
-
-
-def test_load_named_weights() -> None:
-    source, fresh = built(), AlbertBackbone(TINY)
-    fresh.load_named_weights(named(source), source="here")
-    assert_same_weights(fresh, source)
-
-
-def test_a_pooler_is_left_aside_where_the_model_has_none() -> None:
-    source, fresh = built(), AlbertBackbone(TINY, pooler=False)
-    fresh.load_named_weights(named(source), source="here")
-    np.testing.assert_array_equal(
-        fresh(example_inputs())["sequence_output"], source(example_inputs())["sequence_output"]
-    )
-    with pytest.raises(InputError, match="here: .*pooler/kernel"):
-        built().load_named_weights(named(fresh), source="here")
-
-
-def test_weights_that_do_not_fit_change_nothing() -> None:
-    source = named(built())
-    missing = {name: value for name, value in source.items() if name != "encoder/attention_0/query/bias"}
-    left_over = source | {"encoder/attention_1/query/bias": np.zeros(16, np.float32)}
-    misshapen = source | {"encoder/attention_0/query/bias": np.zeros(17, np.float32)}
-    for weights, name in ((missing, "attention_0"), (left_over, "attention_1"), (misshapen, "attention_0")):
-        fresh = AlbertBackbone(TINY)
-        before = {key: value.copy() for key, value in named(fresh).items()}
-        with pytest.raises(InputError, match=f"here: .*encoder/{name}/query/bias"):
-            fresh.load_named_weights(weights, source="here")
-        for key, value in named(fresh).items():
-            np.testing.assert_array_equal(value, before[key])
-
-
-def test_from_pretrained(tmp_path: Path) -> None:
-    from albert_tf.presets import save_preset
-    from albert_tf.tasks.pretraining import AlbertPretrainer
-
-    pretrainer = AlbertPretrainer(built())
-    weights = randomize(pretrainer, seed=5)  # the heads, too: they are left aside
-    save_preset(tmp_path / "preset", TINY, weights, None)
-    restored = AlbertBackbone.from_pretrained(tmp_path / "preset", dtype="mixed_bfloat16", all_layers=True)
-    assert restored.config == TINY and restored.policy.name == "mixed_bfloat16" and restored.all_layers
-    assert_same_weights(restored, pretrainer.backbone)
-    assert AlbertBackbone.from_pretrained(str(tmp_path / "preset"), pooler=False).pooler is None

@@ -1,15 +1,17 @@
 """`albert-tf convert`: a TF1 checkpoint becomes a preset with the same weights, and says what it is."""
 
 import argparse
+import shutil
 import tarfile
 
 import numpy as np
 import pytest
-from tf1_writer import PUBLISHED, save_folder, variables
+from tf1_writer import PUBLISHED, save_folder, save_published, variables
 
 from albert_tf.cli.convert import add_parser
 from albert_tf.errors import InputError
 from albert_tf.presets import load_checkpoint
+from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 
 def convert(*arguments):
@@ -37,7 +39,7 @@ def test_a_folder_becomes_a_preset(source, tmp_path, capsys):
     read = load_checkpoint(tmp_path / "out")
     assert read.weights.keys() == load_checkpoint(source).weights.keys()
     np.testing.assert_array_equal(read.weights["pooler/kernel"], values["bert/pooler/dense/kernel"])
-    assert read.tokenizer_path == tmp_path / "out"
+    assert AlbertTokenizer.from_pretrained(tmp_path / "out").max_length == 7
 
 
 def test_an_archive_becomes_a_preset_with_its_vocabulary(source, tmp_path, capsys):
@@ -75,3 +77,33 @@ def test_the_help_shows_an_example(capsys):
     with pytest.raises(SystemExit):
         convert("--help")
     assert "albert-tf convert albert_base_v2.tar.gz albert_base" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("language", "name", "vocabulary", "told"),
+    [
+        ("en", "albert_base_v2", "30k-clean.model", "sentencepiece, 30000 entries"),
+        ("zh", "albert_base_zh", "vocab.txt", "wordpiece, 21128 entries"),
+    ],
+)
+def test_the_published_models_are_converted(shared_data, tmp_path, capsys, language, name, vocabulary, told):
+    values = save_published(tmp_path / "albert", shared_data / "tf1_ckpt_index" / f"google_albert_base_{language}")
+    shutil.copy(shared_data / f"albert_vocab_{language}" / vocabulary, tmp_path / "albert")
+    convert(tmp_path / "albert", tmp_path / "out")
+    printed = capsys.readouterr().out
+    assert name in printed
+    assert told in printed
+    read = load_checkpoint(tmp_path / "out").weights
+    assert sum(weight.size for weight in read.values()) == sum(value.size for value in values.values())
+    word_table = "embeddings/word_embedding/embeddings"
+    np.testing.assert_array_equal(read[word_table], values["bert/embeddings/word_embeddings"])
+
+
+def test_the_chinese_vocabulary_does_not_go_with_the_english_model(shared_data, tmp_path):
+    save_published(tmp_path / "albert", shared_data / "tf1_ckpt_index" / "google_albert_base_en")
+    shutil.copy(shared_data / "albert_vocab_zh" / "vocab.txt", tmp_path / "albert")
+    with pytest.raises(
+        InputError, match="wrong vocabulary: the tokenizer has 21128 entries, the model's word table 30000"
+    ):
+        convert(tmp_path / "albert", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -75,6 +75,7 @@ def test_folders_are_fine_and_contents_go_when_the_block_raises(tmp_path):
         (member("../up", b"x"), r"'\.\./up' would be written outside"),
         (member("model/../../up", b"x"), "would be written outside"),
         (member("C:\\up", b"x"), "would be written outside"),
+        (member("C:up", b"x"), "would be written outside"),
         (member("a\\..\\..\\up", b"x"), "would be written outside"),
         (member("link", type=tarfile.SYMTYPE, linkname="/etc"), "'link' is a link"),
         (member("link", type=tarfile.LNKTYPE, linkname="config.json"), "'link' is a link"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tf1_writer
-from tf1_writer import PUBLISHED, save, save_folder, variables
+from tf1_writer import PUBLISHED, save, save_folder, save_published, variables
 
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion import tf1
@@ -345,7 +345,10 @@ def copy(name, new):
         ),
         (remove("model.ckpt-best.index"), "expected a TF1 checkpoint (*.index), found 30k-clean.model"),
         (copy("model.ckpt-best.index", "other.index"), "several checkpoints, model.ckpt-best.index, other.index"),
-        (copy("30k-clean.model", "vocab.txt"), "expected one vocabulary file (*.model or vocab*.txt), found 30k-clean"),
+        (
+            copy("30k-clean.model", "vocab.txt"),
+            "expected one vocabulary file (*.model, *.spm, vocab*.txt), found 30k-clean",
+        ),
     ],
 )
 def test_a_missing_or_ambiguous_file_is_named(copied, change, message):
@@ -407,19 +410,8 @@ def test_the_table_gives_exactly_the_variables_of_the_original():
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_published_variables_are_read(shared_data, tmp_path, language):
-    import tensorflow as tf
-
     published = shared_data / "tf1_ckpt_index" / f"google_albert_base_{language}"
-    shapes = tf.train.load_checkpoint(str(published / "model.ckpt-best")).get_variable_to_shape_map()
-    rng = np.random.default_rng(0)
-    values = {
-        name: (1 + 0.1 * rng.standard_normal(shape) if name.endswith("gamma") else 0.05 * rng.standard_normal(shape))
-        for name, shape in sorted(shapes.items())
-        if name != "global_step"
-    }
-    values = {name: value.astype(np.float32) for name, value in values.items()}
-    save(tmp_path / "model.ckpt-best", values | {"global_step": np.int64(125000)})
-    shutil.copy(published / "albert_config.json", tmp_path)
+    values = save_published(tmp_path, published)
     checkpoint = read_tf1(tmp_path / "model.ckpt-best.index")
     same_block(checkpoint.weights, values, 0, 0, 0)
     same_rest(checkpoint.weights, values)

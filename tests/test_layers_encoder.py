@@ -7,13 +7,12 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_models import TINY, randomize, set_seeds
+from tiny_models import DROPPING, TINY, randomize, set_seeds
 
 from albert_tf.config import SHARING_MODES
 from albert_tf.layers.attention import AttentionBlock, FeedForwardBlock
 from albert_tf.layers.encoder import AlbertEncoder, attention_bias
 
-DROPPING = dataclasses.replace(TINY, hidden_dropout=0.3, attention_dropout=0.2)
 X = np.random.default_rng(3).standard_normal((2, 6, TINY.hidden_dim)).astype(np.float32)
 MASK = np.array([[1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0]], np.int32)
 

@@ -82,3 +82,21 @@ def save_folder(folder: Path, config: dict | None = None, values: dict[str, np.n
     save(folder / "model.ckpt-best", variables(config) if values is None else values)
     (folder / "albert_config.json").write_text(json.dumps(config))
     return folder
+
+
+def save_published(folder: Path, published: Path) -> dict[str, np.ndarray]:
+    """A checkpoint with the variables that a published .index lists, of seeded values, and the published config.
+
+    The seed and its order are those of the outputs recorded beside the .index.
+    """
+    import tensorflow as tf
+
+    shapes = tf.train.load_checkpoint(str(published / "model.ckpt-best")).get_variable_to_shape_map()
+    rng = np.random.default_rng(0)
+    values = {}
+    for name in sorted(shapes.keys() - {"global_step"}):
+        noise = rng.standard_normal(shapes[name])
+        values[name] = (1 + 0.1 * noise if name.endswith("gamma") else 0.05 * noise).astype(np.float32)
+    save(folder / "model.ckpt-best", values | {"global_step": np.int64(125000)})
+    (folder / "albert_config.json").write_bytes((published / "albert_config.json").read_bytes())
+    return values

@@ -1,5 +1,6 @@
 """A model small enough for every test, weights that make all of it matter, and inputs with padding."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ TINY = AlbertConfig(
     embedding_dim=8,
     max_sequence_length=12,
 )
+DROPPING = dataclasses.replace(TINY, hidden_dropout=0.3, attention_dropout=0.2)
 
 
 def example_inputs(batch: int = 3, length: int = 7, seed: int = 0) -> dict[str, np.ndarray]:
@@ -49,3 +51,26 @@ def set_seeds(model: Any, first: int = 7) -> None:
     assert states, "the model has no dropout"
     for index, state in enumerate(states):
         state.assign(np.array([first + index, 0]))
+
+
+def random_backbone(config: AlbertConfig = TINY, **kwargs: Any) -> Any:
+    """A backbone with the weights of `randomize`."""
+    from albert_tf.backbone import AlbertBackbone
+
+    backbone = AlbertBackbone(config, **kwargs)
+    randomize(backbone)
+    return backbone
+
+
+def with_dense_head(backbone: Any) -> Any:
+    """A Keras model that turns all of the backbone's output into one number for each example."""
+    import keras
+
+    outputs = backbone(backbone.input)
+    pooled = keras.ops.mean(outputs["sequence_output"], axis=1) + outputs["pooled_output"]
+    return keras.Model(backbone.input, keras.layers.Dense(1, name="head")(pooled))
+
+
+def named_weights(model: Any) -> dict[str, np.ndarray]:
+    """Copies of a model's weights by name."""
+    return {variable.path: np.asarray(variable).copy() for variable in model.weights}

@@ -59,7 +59,10 @@ def run(args: argparse.Namespace) -> int:
     if detect(args.source) == PRESET:
         raise InputError(f"{args.source} is a preset folder already; copy it as it is")
     checkpoint = load_checkpoint(args.source)
-    tokenizer = AlbertTokenizer.from_pretrained(checkpoint.tokenizer_path) if checkpoint.tokenizer_path else None
+    tokenizer = None
+    if checkpoint.tokenizer_path is not None:
+        longest = checkpoint.config.max_sequence_length
+        tokenizer = AlbertTokenizer.from_pretrained(checkpoint.tokenizer_path, max_length=longest)
     save_preset(args.out, checkpoint.config, checkpoint.weights, tokenizer, overwrite=args.overwrite)
     backbone = sum(weight.size for weight in checkpoint.backbone_weights.values())
     head = sum(weight.size for weight in checkpoint.head_weights.values())

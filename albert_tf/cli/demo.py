@@ -20,7 +20,7 @@ SHAPE = {
     "hidden_dropout": 0.1,
     "attention_dropout": 0.1,
 }
-TRAINING: dict[str, Any] = {"epochs": 30.0, "batch_size": 16, "learning_rate": 1e-3, "max_length": 64}
+TRAINING: dict[str, Any] = {"epochs": 20.0, "batch_size": 16, "learning_rate": 1e-3, "max_length": 64}
 EXAMPLES = {
     "commands": (
         "could you make it a bit warmer in here",
@@ -57,7 +57,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from albert_tf.evaluation.report import metrics_table, write_json
+    from albert_tf.evaluation.report import write_json
     from albert_tf.files import refuse_existing
 
     for path in filter(None, (args.json, args.out)):
@@ -67,9 +67,8 @@ def run(args: argparse.Namespace) -> int:
     for name in args.set or SETS:
         console.rule(f"demo: {name}")
         figures[name], answers = _demo(name, args.out / name, console, overwrite=args.overwrite)
-        console.print(metrics_table(figures[name], f"{name}: Keras float32 against {args.out / name}.tflite"))
-        for text, answer in answers:
-            console.print(f"  {answer.label} ({answer.score:.2f})  ←  {text}", highlight=False, markup=False)
+        console.print(_report(name, figures[name], answers))
+    console.print(f"written to {args.out}: a run folder and a .tflite file for each set", highlight=False)
     if args.json is not None:
         write_json(args.json, figures, overwrite=args.overwrite)
     return 0
@@ -101,9 +100,35 @@ def _demo(name: str, folder: Path, console: Any, *, overwrite: bool) -> tuple[di
         "parameters": task.count_params(),
         "file_bytes": export_report.size_bytes,
         "model_bytes": export_report.model_bytes,
-        **dataclasses.asdict(measured),
+        "device": dataclasses.asdict(measured),
     }
     return figures, list(zip(EXAMPLES[name], runner(EXAMPLES[name]), strict=True))
+
+
+def _report(name: str, figures: dict[str, Any], answers: list[Any]) -> Any:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    measured = figures["device"]
+    table = Table(title=f"{name}: what came out", show_header=False)
+    for row in (
+        ("accuracy on the dev texts, Keras float32", f"{figures['accuracy_float32']:.1%}"),
+        ("accuracy on the dev texts, int8 file on LiteRT", f"{figures['accuracy_int8']:.1%}"),
+        ("parameters", f"{figures['parameters']:,}"),
+        ("model", f"{figures['model_bytes'] / 1e3:,.0f} kB"),
+        ("file, with tokenizer, labels and settings", f"{figures['file_bytes'] / 1e3:,.0f} kB"),
+        ("memory growth after load and run", f"{measured['memory_growth_bytes'] / 1e6:.1f} MB"),
+        ("load", f"{measured['load_ms']:.1f} ms"),
+        (f"latency, {measured['mean_tokens']:.0f} tokens, 1 thread", f"{measured['median_latency_ms']:.2f} ms"),
+    ):
+        table.add_row(*row)
+    examples = Table(title=f"{name}: what the file says", show_lines=False)
+    for column in ("text", "label", "probability"):
+        examples.add_column(column)
+    for text, answer in answers:
+        examples.add_row(Text(text), answer.label, f"{answer.score:.2f}")
+    return Group(table, examples)
 
 
 def _run_config(name: str, folder: Path, train: str, dev: str, *, overwrite: bool) -> Any:

@@ -14,7 +14,9 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("model", type=Path, help="run folder or .tflite file")
     parser.add_argument("--data", required=True, help="labelled file: .tsv, .csv or .jsonl")
-    parser.add_argument("--text-column", help="column of the text: a name, or a number from 0 for a file without header")
+    parser.add_argument(
+        "--text-column", help="column of the text: a name, or a number from 0 for a file without header"
+    )
     parser.add_argument("--pair-column", help="column of the second text")
     parser.add_argument("--label-column", help="column of the label")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads for a .tflite file (default 1)")

@@ -7,7 +7,9 @@ from typing import Any
 
 
 def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser("export", help="write a run folder as a device file", description="Write a device file.")
+    parser = subparsers.add_parser(
+        "export", help="write a run folder as a device file", description="Write a device file."
+    )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     tflite = kinds.add_parser(
         "tflite",

@@ -21,9 +21,7 @@ def add_parser(subparsers: Any) -> None:
         epilog=EXAMPLE,
     )
     tasks = parser.add_subparsers(dest="task", metavar="TASK", required=True)
-    classification = tasks.add_parser(
-        "classification", help="one label for a text or a pair of texts", epilog=EXAMPLE
-    )
+    classification = tasks.add_parser("classification", help="one label for a text or a pair of texts", epilog=EXAMPLE)
     add_flags(classification)
     classification.add_argument("--overwrite", action="store_true", help="replace OUT; forget an interrupted run")
     classification.add_argument("--json", type=Path, metavar="FILE", help="write the final figures here too")

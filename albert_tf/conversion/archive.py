@@ -83,7 +83,7 @@ def _unpack(path: Path, folder: Path) -> None:
 def _refuse_unsafe(path: Path, folder: Path, member: tarfile.TarInfo) -> None:
     name = member.name
     for flavour in (PurePosixPath(name), PureWindowsPath(name)):
-        if flavour.is_absolute() or flavour.anchor or ".." in flavour.parts:
+        if flavour.anchor or ".." in flavour.parts:
             raise InputError(f"{path}: member {name!r} would be written outside the target folder; not unpacked")
     if not (member.isreg() or member.isdir()):
         kind = "a link" if member.issym() or member.islnk() else "neither a file nor a folder"

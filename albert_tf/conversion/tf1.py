@@ -96,6 +96,7 @@ _FOREIGN = {
     "_CHECKPOINTABLE_OBJECT_GRAPH": "a TensorFlow 2 object checkpoint; expected one of google-research/albert (TF1)",
 }
 _DATA_FILE = re.compile(r"(.+)\.data-\d{5}-of-(\d{5})")
+_VOCABULARIES = ("*.model", "*.spm", "vocab*.txt")
 # How far below the given folder files are looked for: the released archives hold one folder, a TF-Hub module two.
 _MAX_DEPTH = 2
 
@@ -156,11 +157,11 @@ def _locate(path: Path) -> _Files:
     if len(configs) != 1:
         found = f"found {_relative(configs, folder)}" if configs else "there is none"
         raise InputError(f"{folder}: expected one albert_config.json with the checkpoint; {found}")
-    vocabularies = closest(folder, "*.model") + closest(folder, "vocab*.txt")
+    vocabularies = [path for pattern in _VOCABULARIES for path in closest(folder, pattern)]
     if len(vocabularies) > 1:
         raise InputError(
-            f"{folder}: expected one vocabulary file (*.model or vocab*.txt), found {_relative(vocabularies, folder)}; "
-            "leave only the one that the model was trained with"
+            f"{folder}: expected one vocabulary file ({', '.join(_VOCABULARIES)}), "
+            f"found {_relative(vocabularies, folder)}; leave only the one that the model was trained with"
         )
     return _Files(prefix, configs[0], vocabularies[0] if vocabularies else None)
 

@@ -1,6 +1,5 @@
 """What every task is: a backbone, a head, a tokenizer and the settings that belong to them, saved and loaded as one."""
 
-import abc
 import dataclasses
 import json
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from albert_tf.tokenization.tokenizer import AlbertTokenizer
 Encoded = tuple[list[int], list[int]]
 
 
-class AlbertTask(keras.Model, abc.ABC):
+class AlbertTask(keras.Model):
     """A functional Keras model with a backbone and a tokenizer.
 
     A subclass builds its head in the constructor and names the constructor's arguments in `settings`.
@@ -45,13 +44,14 @@ class AlbertTask(keras.Model, abc.ABC):
         if tokenizer is not None:
             self._check_tokenizer(tokenizer)
 
-    @abc.abstractmethod
+    # Keras makes an instance of every base class of a functional model, so abc.ABC cannot be one of them.
     def settings(self) -> dict[str, Any]:
         """Constructor arguments other than backbone and tokenizer, as JSON values."""
+        raise NotImplementedError
 
-    @abc.abstractmethod
     def device_outputs(self, sequence_output: Any) -> dict[str, Any]:
         """What an exported file returns, by name, from the encoder's last layer (B, S, H)."""
+        raise NotImplementedError
 
     @classmethod
     def from_pretrained(

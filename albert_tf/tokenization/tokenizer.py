@@ -80,6 +80,12 @@ class AlbertTokenizer:
         Raises:
             InputError: not lists of strings of one length, or `length` not in 3 to `max_length`.
         """
+        return pad_batch(self.encode_batch(texts, pairs, length=length), self.vocabulary.pad_id, length)
+
+    def encode_batch(
+        self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, length: int | None = None
+    ) -> list[Packed]:
+        """Token ids and segment ids of each row of `__call__`, not padded; arguments and errors as there."""
         check_texts(texts, "texts")
         if pairs is not None:
             check_texts(pairs, "pairs")
@@ -88,8 +94,7 @@ class AlbertTokenizer:
         if length is not None and not 3 <= length <= self.max_length:
             raise InputError(f"length: expected 3 to {self.max_length} (max_length), got {length!r}")
         second = [None] * len(texts) if pairs is None else pairs
-        packed = [self._pack(text, pair, length or self.max_length) for text, pair in zip(texts, second, strict=True)]
-        return pad_batch(packed, self.vocabulary.pad_id, length)
+        return [self._pack(text, pair, length or self.max_length) for text, pair in zip(texts, second, strict=True)]
 
     def encode(self, text: str, pair: str | None = None) -> Packed:
         """Token ids and segment ids of one input, special tokens included, truncated to `max_length`, not padded."""

@@ -167,6 +167,7 @@ def train_rounds(
                 initial_epoch=progress.round,
                 epochs=num_rounds,
                 steps_per_epoch=round_steps,
+                shuffle=False,
                 verbose=0,
                 callbacks=[rounds],
             )
