@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from albert_tf.backbone import AlbertBackbone as AlbertBackbone
     from albert_tf.config import CONFIGS as CONFIGS
     from albert_tf.config import AlbertConfig as AlbertConfig
-    from albert_tf.errors import CheckFailed as CheckFailed
+    from albert_tf.errors import CheckError as CheckError
     from albert_tf.errors import InputError as InputError
     from albert_tf.tasks.classification import AlbertTextClassifier as AlbertTextClassifier
     from albert_tf.tasks.pretraining import AlbertPretrainer as AlbertPretrainer
@@ -25,7 +25,7 @@ _MODULES = {
     "AlbertTextClassifier": "albert_tf.tasks.classification",
     "AlbertTokenizer": "albert_tf.tokenization.tokenizer",
     "CONFIGS": "albert_tf.config",
-    "CheckFailed": "albert_tf.errors",
+    "CheckError": "albert_tf.errors",
     "InputError": "albert_tf.errors",
 }
 __all__ = [*_MODULES, "__version__"]

@@ -8,6 +8,7 @@ import keras
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion.assign import assign
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
+from albert_tf.errors import InputError
 from albert_tf.layers.embeddings import AlbertEmbeddings
 from albert_tf.layers.encoder import AlbertEncoder
 from albert_tf.parameters import backbone_weight_shapes
@@ -90,6 +91,16 @@ class AlbertBackbone(keras.Model):
         names = backbone_weight_shapes(checkpoint.config)
         backbone.load_named_weights({n: w for n, w in checkpoint.weights.items() if n in names}, source=str(source))
         return backbone
+
+    def pool(self, sequence_output: Any) -> Any:
+        """`pooled_output` (B, H) of a `sequence_output` (B, S, H).
+
+        Raises:
+            InputError: this model has no pooler.
+        """
+        if self.pooler is None:
+            raise InputError("this backbone has no pooler; build it with pooler=True")
+        return self.pooler(sequence_output[:, 0])
 
     def load_named_weights(self, weights: dict[str, Any], *, source: str) -> None:
         """Assigns every weight by name; a pooler's weights are left aside where this model has no pooler.

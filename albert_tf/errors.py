@@ -9,5 +9,5 @@ class InputError(ValueError):
     """
 
 
-class CheckFailed(Exception):
+class CheckError(Exception):
     """A check found a product of the program not good enough; the command line exits with code 1."""

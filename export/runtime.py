@@ -38,7 +38,7 @@ class TFLiteRunner:
         files = read_files(path)
         self.path = Path(path)
         self.settings = read_settings(files, path)
-        self.labels = tuple(self.settings["settings"]["labels"])
+        self.labels: Sequence[str] = tuple(self.settings["settings"]["labels"])
         self.tokenizer = _tokenizer(files, path)
         self.length: int | None = self.settings["length"]
         if self.length is not None:
@@ -63,7 +63,7 @@ class TFLiteRunner:
             rows[index] = self.run(*encoded[index])[0]
         return rows
 
-    def run(self, token_ids: Sequence[int], segment_ids: Sequence[int]) -> np.ndarray:
+    def run(self, token_ids: list[int], segment_ids: list[int]) -> np.ndarray:
         """The probabilities (1, labels) of one encoded text, padded where the file's length is fixed."""
         if self.length is not None and len(token_ids) > self.length:
             raise InputError(f"{self.path}: takes {self.length} tokens, got {len(token_ids)}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_tf.errors import CheckFailed
+from albert_tf.errors import CheckError
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tasks.classification import softmax
 from export.quantization import Recipe
@@ -34,7 +34,7 @@ CHECK_TEXTS = (
 )
 
 
-class ExportError(CheckFailed):
+class ExportError(CheckError):
     """An exported file that is not fit to be written; the message says which check it failed."""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 # The demo's sets of texts and the size of the vocabulary trained from each.
 SETS = {"commands": 1000, "spam": 1000}
 # Small enough to learn from a few hundred lines in a minute or two on two cores.
-SHAPE = {
+SHAPE: dict[str, Any] = {
     "embedding_dim": 64,
     "hidden_dim": 128,
     "intermediate_dim": 512,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import albert_tf
 from albert_tf.cli import convert, demo, evaluate, export, finetune, params, predict
-from albert_tf.errors import CheckFailed, InputError
+from albert_tf.errors import CheckError, InputError
 
 COMMANDS = (demo, params, convert, finetune, evaluate, predict, export)
 
@@ -37,11 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(args.run(args))
     except InputError as error:
         return _fail(error, 2)
-    except CheckFailed as error:
+    except CheckError as error:
         return _fail(error, 1)
     except OSError as error:
         if isinstance(error, BrokenPipeError):
-            sys.stdout = None  # type: ignore[assignment]  # the reader has gone; nothing is left to flush
+            sys.stdout = None  # the reader has gone; nothing is left to flush
             return 0
         return _fail(error, 2)
     except KeyboardInterrupt:

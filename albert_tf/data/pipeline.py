@@ -37,7 +37,7 @@ def training_dataset(
     Returns:
         Elements ({token_ids, segment_ids, padding_mask: int32 (B, S)}, targets (B,)).
     """
-    targets = np.asarray(targets)
+    target_array = np.asarray(targets)
     lengths = [len(token_ids) for token_ids, _ in encoded]
     epoch_steps = num_batches(len(encoded), batch_size)
 
@@ -45,9 +45,9 @@ def training_dataset(
         epoch, skip = divmod(start_step, epoch_steps)
         while True:
             for indices in shuffled_batches(lengths, batch_size, seed=seed, epoch=epoch)[skip:]:
-                yield pad_batch([encoded[i] for i in indices], pad_id, length=length), targets[indices]
+                yield pad_batch([encoded[i] for i in indices], pad_id, length=length), target_array[indices]
             epoch, skip = epoch + 1, 0
 
     inputs = {name: tf.TensorSpec((None, length), tf.int32) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)}
-    signature = (inputs, tf.TensorSpec((None,), tf.as_dtype(targets.dtype)))
+    signature = (inputs, tf.TensorSpec((None,), tf.as_dtype(target_array.dtype)))
     return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(8)

@@ -64,8 +64,7 @@ class AlbertTextClassifier(AlbertTask):
 
     def device_outputs(self, sequence_output: Any) -> dict[str, Any]:
         """`probabilities`, float32 (B, labels)."""
-        pooled = self.backbone.pooler(sequence_output[:, 0])
-        return {"probabilities": ops.softmax(self.classifier(pooled), axis=-1)}
+        return {"probabilities": ops.softmax(self.classifier(self.backbone.pool(sequence_output)), axis=-1)}
 
     def predict_probabilities(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, batch_size: int = 32

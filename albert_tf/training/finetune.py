@@ -100,7 +100,7 @@ def build_classifier(run: RunConfig, labels: list[str]) -> AlbertTextClassifier:
     """The model to train: a checkpoint's encoder, or a new one of the shape that `run.from_scratch` names."""
     dropout = {"hidden_dropout": run.hidden_dropout, "attention_dropout": run.attention_dropout}
     changes: dict[str, Any] = {name: rate for name, rate in dropout.items() if rate is not None}
-    options = {"dtype": run.precision, "rematerialize": run.rematerialize}
+    options: dict[str, Any] = {"dtype": run.precision, "rematerialize": run.rematerialize}
     settings: dict[str, Any] = {"labels": labels, "classifier_dropout": run.classifier_dropout}
     if run.source is not None:
         model = AlbertTextClassifier.from_pretrained(

@@ -107,7 +107,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
             continue
         if field.default is not None:
             kwargs["help"] += f" (default {field.default})"
-        kind = {int: int, float: float, int | None: int, float | None: float}.get(field.type, str)
+        kinds: dict[Any, Any] = {int: int, float: float, int | None: int, float | None: float}
+        kind = kinds.get(field.type, str)
         choices = field.metadata.get("choices")
         parser.add_argument(
             name,
