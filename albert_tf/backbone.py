@@ -11,7 +11,6 @@ from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
 from albert_tf.layers.embeddings import AlbertEmbeddings
 from albert_tf.layers.encoder import AlbertEncoder
-from albert_tf.parameters import backbone_weight_shapes
 from albert_tf.presets import load_checkpoint
 
 
@@ -88,8 +87,7 @@ class AlbertBackbone(keras.Model):
         """
         checkpoint = load_checkpoint(source)
         backbone = cls(checkpoint.config, **kwargs)
-        names = backbone_weight_shapes(checkpoint.config)
-        backbone.load_named_weights({n: w for n, w in checkpoint.weights.items() if n in names}, source=str(source))
+        backbone.load_named_weights(checkpoint.backbone_weights, source=str(source))
         return backbone
 
     def pool(self, sequence_output: Any) -> Any:

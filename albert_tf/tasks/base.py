@@ -11,9 +11,9 @@ import numpy as np
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.conversion.assign import assign
+from albert_tf.conversion.checkpoint import Checkpoint
 from albert_tf.data.batching import sorted_batches
 from albert_tf.errors import InputError
-from albert_tf.parameters import backbone_weight_shapes
 from albert_tf.presets import load_checkpoint, read_task_settings, save_preset
 from albert_tf.tokenization.packing import pad_batch
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
@@ -31,9 +31,12 @@ class AlbertTask(keras.Model):
         task: the task's name on the command line and in task.json.
         backbone: the encoder.
         tokenizer: None for a model that only takes token ids.
+        head_settings: the settings that say what the head's outputs mean.
+        head_is_new: whether the head's weights are the initialiser's.
     """
 
     task: ClassVar[str]
+    head_settings: ClassVar[tuple[str, ...]]
 
     def __init__(
         self, backbone: AlbertBackbone, tokenizer: AlbertTokenizer | None, inputs: Any, outputs: Any, **kwargs: Any
@@ -41,6 +44,7 @@ class AlbertTask(keras.Model):
         super().__init__(inputs, outputs, **kwargs)
         self.backbone = backbone
         self.tokenizer = tokenizer
+        self.head_is_new = True
         if tokenizer is not None:
             self._check_tokenizer(tokenizer)
 
@@ -68,8 +72,9 @@ class AlbertTask(keras.Model):
             source: a run folder, a preset folder or any checkpoint that `albert_tf.presets.load_checkpoint` reads.
             config_changes: fields of the checkpoint's config to replace, such as `hidden_dropout`.
             backbone_options: arguments of `AlbertBackbone` other than the config, such as `dtype`.
-            **settings: the task's own arguments. Needed where the checkpoint holds no head of this task; where it
-                does, giving different ones starts a new head.
+            **settings: the task's own arguments. Needed where the checkpoint does not say them: a checkpoint of
+                another system with a fine-tuned head keeps it where names and shapes fit, such as as many labels.
+                Settings that change what the head means, such as other labels, start a new head.
 
         Raises:
             InputError: the source cannot be read, a weight is missing, left over or misshapen, or a setting is needed.
@@ -77,22 +82,27 @@ class AlbertTask(keras.Model):
         checkpoint = load_checkpoint(source)
         saved = read_task_settings(source)
         saved_settings = saved["settings"] if saved is not None and saved["task"] == cls.task else None
-        keep_head = saved_settings is not None and all(saved_settings.get(k) == v for k, v in _plain(settings).items())
-        if saved_settings is not None:
-            settings = saved_settings | settings
+        settings = (saved_settings or {}) | settings
         if checkpoint.tokenizer_path is None:
             raise InputError(f"{source}: holds no tokenizer (vocabulary.spm, *.model or vocab.txt)")
         tokenizer = AlbertTokenizer.from_pretrained(checkpoint.tokenizer_path)
         config = dataclasses.replace(checkpoint.config, **config_changes or {})
         backbone = AlbertBackbone(config, **backbone_options or {})
         model = cls(backbone, tokenizer, **settings)
-        if keep_head:
-            assign(model.named_weights(), checkpoint.weights, source=str(source))
+        model.head_is_new = not model._fits_head(checkpoint, saved_settings)
+        if model.head_is_new:
+            backbone.load_named_weights(checkpoint.backbone_weights, source=str(source))
         else:
-            names = backbone_weight_shapes(checkpoint.config)
-            kept = {name: value for name, value in checkpoint.weights.items() if name in names}
-            backbone.load_named_weights(kept, source=str(source))
+            assign(model.named_weights(), checkpoint.weights, source=str(source))
         return model
+
+    def _fits_head(self, checkpoint: Checkpoint, saved_settings: dict[str, Any] | None) -> bool:
+        """Whether the checkpoint's head is this model's: by the settings saved with it, else by names and shapes."""
+        if saved_settings is not None:
+            own = self.settings()
+            return all(saved_settings.get(name) == own[name] for name in self.head_settings)
+        own_head = {n: tuple(v.shape) for n, v in self.named_weights().items() if n not in checkpoint.backbone_weights}
+        return own_head == {name: weight.shape for name, weight in checkpoint.head_weights.items()}
 
     def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes a folder that `from_pretrained` reads: config, weights, tokenizer and task.json."""
@@ -159,8 +169,3 @@ class AlbertTask(keras.Model):
         rows, pieces = self.backbone.config.vocabulary_size, tokenizer.vocabulary.size
         if pieces != rows:
             raise InputError(f"wrong vocabulary: the tokenizer has {pieces} pieces, the model's word table {rows} rows")
-
-
-def _plain(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings as JSON would give them back, for comparing with saved ones."""
-    return json.loads(json.dumps(settings))

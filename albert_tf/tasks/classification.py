@@ -31,6 +31,7 @@ class AlbertTextClassifier(AlbertTask):
     """
 
     task = "classification"
+    head_settings = ("labels",)
 
     def __init__(
         self,

@@ -80,6 +80,8 @@ def finetune_classification(
     if valid_examples and valid_ids:
         valid = TextData(valid_examples, _encode(model, valid_examples), valid_ids)
     report(f"{len(train_examples)} training examples, labels {', '.join(labels)}; {model.count_params():,} parameters")
+    if run.source is not None:
+        report(f"encoder from {run.source}, " + ("new classifier" if model.head_is_new else "and its classifier too"))
 
     work = _work_folder(run, overwrite=overwrite)
     progress = train_rounds(run, model, train, valid, work, report)
