@@ -20,7 +20,8 @@ lint: $(STAMP)  ## style, types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(STAMP)  ## every benchmark, minutes each; docs/benchmarks.md says what they show
+bench: $(STAMP)  ## every benchmark: minutes each; docs/benchmarks.md says what they show
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[peers]"
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
 clean:

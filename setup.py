@@ -1,14 +1,17 @@
 """albert-tf: ALBERT for TensorFlow and Keras 3, from pretraining to a quantised TFLite file."""
 
+import re
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
-README = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "albert_tf/__init__.py").read_text(encoding="utf-8"))[1]
 
 setup(
     name="albert-tf",
-    version="0.1.0",
+    version=VERSION,
     description="ALBERT for TensorFlow and Keras 3: fine-tune, load every checkpoint, export small TFLite files.",
     long_description=README,
     long_description_content_type="text/markdown",
@@ -33,6 +36,7 @@ setup(
         "garden": ["tf-models-official==2.20.0"],
         "beam": ["apache-beam>=2.77"],
         "hub": ["huggingface_hub>=0.24", "kagglehub>=0.3"],
+        "peers": ["keras-hub==0.32.0"],  # what benchmarks/ compares with
         "dev": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff", "tensorboard"],
     },
     classifiers=[

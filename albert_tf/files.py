@@ -36,7 +36,7 @@ def written_whole(path: str | Path, *, overwrite: bool = False) -> Iterator[Path
 
 
 def _put(new: Path, path: Path, *, aside: Path) -> None:
-    """Renames `new` to `path`; rename() cannot replace a folder, nor by a folder, so what is there steps aside first."""
+    """Renames `new` to `path`. A folder cannot be replaced, nor replace anything, so what is there steps aside first."""
     try:
         if os.path.lexists(path) and (path.is_dir() or new.is_dir()):
             path.rename(aside)

@@ -7,15 +7,13 @@ memory and speed do not depend on them. Every file is measured in a process of i
 on two cores.
 """
 
-import argparse
 import dataclasses
-import json
 import statistics
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+import common
 
 from albert_tf import AlbertBackbone, AlbertConfig, AlbertTextClassifier, AlbertTokenizer
 from albert_tf.data.tables import read_examples
@@ -32,11 +30,9 @@ VARIANTS = [
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of real data")
+    parser = common.parser(__doc__)
     parser.add_argument("--config", default="albert_base_v2", help="model size (default albert_base_v2)")
     parser.add_argument("--texts", type=int, default=50, help="SST-2 dev sentences to run (default 50)")
-    parser.add_argument("--json", type=Path, help="file for the figures")
     args = parser.parse_args()
     tokenizer = AlbertTokenizer.from_pretrained(args.data / "albert_vocab_en/30k-clean.model")
     task = AlbertTextClassifier(AlbertBackbone(AlbertConfig.from_name(args.config)), tokenizer, labels=["0", "1"])
@@ -50,9 +46,8 @@ def main() -> None:
             report = export_tflite(task, path, recipe=recipe, form=form, length=length)
             figures = dataclasses.asdict(report) | dataclasses.asdict(measure(path, texts))
             rows.append({"recipe": recipe, "form": form, "length": length or "dynamic", **figures})
-    print_table(rows, args.config)
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=2) + "\n")
+    title = f"{args.config}, SST-2 dev sentences of median length, 1 thread"
+    common.show(title, [shown(row) for row in rows], rows, args.json)
 
 
 def median_texts(texts: list[str], task: AlbertTextClassifier, count: int) -> list[str]:
@@ -63,23 +58,17 @@ def median_texts(texts: list[str], task: AlbertTextClassifier, count: int) -> li
     return [texts[i] for i in sorted(nearest)]
 
 
-def print_table(rows: list[dict], config: str) -> None:
-    table = Table(title=f"{config}, SST-2 dev sentences of median length, 1 thread")
-    columns = ("recipe", "form", "length", "MB", "bytes/param", "memory MB", "load ms", "latency ms")
-    for column in columns:
-        table.add_column(column, justify="right")
-    for row in rows:
-        table.add_row(
-            row["recipe"],
-            row["form"],
-            str(row["length"]),
-            f"{row['model_bytes'] / 1e6:.2f}",
-            f"{row['bytes_per_parameter']:.3f}",
-            f"{row['memory_growth_bytes'] / 1e6:.0f}",
-            f"{row['load_ms']:.0f}",
-            f"{row['median_latency_ms']:.1f}",
-        )
-    Console().print(table)
+def shown(row: dict[str, Any]) -> dict[str, str]:
+    return {
+        "recipe": row["recipe"],
+        "form": row["form"],
+        "length": str(row["length"]),
+        "MB": f"{row['model_bytes'] / 1e6:.2f}",
+        "bytes/param": f"{row['bytes_per_parameter']:.3f}",
+        "memory MB": f"{row['memory_growth_bytes'] / 1e6:.0f}",
+        "load ms": f"{row['load_ms']:.0f}",
+        "latency ms": f"{row['median_latency_ms']:.1f}",
+    }
 
 
 if __name__ == "__main__":

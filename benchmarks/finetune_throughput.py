@@ -11,11 +11,12 @@ Needs `pip install -e ".[peers]"`. Takes about ten minutes on two cores.
 """
 
 import argparse
-import json
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import common
 
 BATCH = 32
 LENGTH = 128
@@ -23,12 +24,10 @@ LEARNING_RATE = 2e-5
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of real data")
+    parser = common.parser(__doc__)
     parser.add_argument("--config", default="albert_small_en", help="size of both models (default albert_small_en)")
     parser.add_argument("--steps", type=int, default=40, help="measured steps of each turn (default 40)")
     parser.add_argument("--turns", type=int, default=2, help="turns of each side (default 2)")
-    parser.add_argument("--json", type=Path, help="file for the figures")
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.side:
@@ -39,23 +38,13 @@ def main() -> None:
     for _ in range(args.turns):
         for side in SIDES:
             command = [sys.executable, __file__, "--side", side, "--data", str(args.data), "--config", args.config]
-            done = subprocess.run([*command, "--steps", str(args.steps)], capture_output=True, text=True, check=True)
+            done = subprocess.run([*command, "--steps", str(args.steps)], stdout=subprocess.PIPE, text=True, check=True)
             best[side] = max(best[side], float(done.stdout.split()[-1]))
-    print_table(best, args.config)
-    if args.json:
-        args.json.write_text(json.dumps(best, indent=2) + "\n")
-
-
-def print_table(best: dict[str, float], config: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=f"fine-tuning {config} on SST-2, batch {BATCH}, float32")
-    for column in ("side", "examples/s", "against keras-hub"):
-        table.add_column(column, justify="left" if column == "side" else "right")
-    for side, speed in best.items():
-        table.add_row(side, f"{speed:.1f}", f"{speed / best['keras-hub']:.2f}×")
-    Console().print(table)
+    rows = [
+        {"side": side, "examples/s": f"{speed:.1f}", "against keras-hub": f"{speed / best['keras-hub']:.2f}×"}
+        for side, speed in best.items()
+    ]
+    common.show(f"fine-tuning {args.config} on SST-2, batch {BATCH}, float32", rows, best, args.json)
 
 
 def read_sst2(data: Path) -> tuple[list[str], list[int]]:

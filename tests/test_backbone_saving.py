@@ -63,7 +63,7 @@ def test_weights_file(tmp_path: Path) -> None:
     fresh = AlbertBackbone(TINY)
     fresh.load_weights(tmp_path / "backbone.weights.h5")
     assert_same_weights(fresh, backbone)
-    with pytest.raises(ValueError, match="attention_1|Layer"):
+    with pytest.raises(ValueError, match=r"attention_1|Layer"):
         AlbertBackbone(dataclasses.replace(TINY, sharing="none")).load_weights(tmp_path / "backbone.weights.h5")
 
 
@@ -127,7 +127,7 @@ def test_a_pooler_is_left_aside_where_the_model_has_none() -> None:
     np.testing.assert_array_equal(
         fresh(example_inputs())["sequence_output"], source(example_inputs())["sequence_output"]
     )
-    with pytest.raises(InputError, match="here: .*pooler/kernel"):
+    with pytest.raises(InputError, match=r"here: .*pooler/kernel"):
         random_backbone().load_named_weights(named_weights(fresh), source="here")
 
 

@@ -182,7 +182,7 @@ def test_unusable_files(tmp_path) -> None:
     broken.write_text('{\n "vocab_size": 5,\n}', encoding="utf-8")
     with pytest.raises(InputError, match=r"broken.json, line 3: not JSON"):
         AlbertConfig.from_json(broken)
-    with pytest.raises(InputError, match="cannot read .*absent.json"):
+    with pytest.raises(InputError, match=r"cannot read .*absent\.json"):
         AlbertConfig.from_json(tmp_path / "absent.json")
     broken.write_text('{"vocab_size": 5}', encoding="utf-8")
     with pytest.raises(InputError, match=r"broken.json: unknown keys \[\], missing keys"):

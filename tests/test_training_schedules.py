@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 
+from albert_tf.errors import InputError
 from albert_tf.training.schedules import LinearWarmupDecay
 
 
@@ -45,3 +46,9 @@ def test_config() -> None:
     restored = keras.saving.deserialize_keras_object(fields)
     assert isinstance(restored, LinearWarmupDecay) and restored.get_config() == schedule.get_config()
     assert float(restored(2)) == pytest.approx(0.2 / 3)
+
+
+@pytest.mark.parametrize(("warmup", "total"), [(0, 0), (-1, 5), (6, 5), (0, -3)])
+def test_unusable_steps(warmup: int, total: int) -> None:
+    with pytest.raises(InputError, match=f"got {warmup} warm-up steps of {total}"):
+        LinearWarmupDecay(0.1, warmup, total)

@@ -55,7 +55,7 @@ class AlbertEmbeddings(ConfiguredLayer):
         limit = self.config.max_sequence_length
         if isinstance(length, int) and length > limit:
             raise InputError(
-                f"token_ids: expected at most {limit} positions (max_sequence_length), got {length}; cut the text shorter"
+                f"token_ids: expected at most {limit} positions (max_sequence_length), got {length}; cut the texts"
             )
         positions = ops.convert_to_tensor(self.position_embedding.embeddings)[:length]
         x = self.word_embedding(token_ids) + self.segment_embedding(segment_ids)

@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
+from albert_tf.tokenization.graph_rules import row_numbers
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 
@@ -37,6 +38,7 @@ class GraphTokenizer(tf.Module):
         """
         if length is not None and not 3 <= length <= self._max_length:
             raise InputError(f"length: expected 3 to {self._max_length} (max_length), got {length!r}")
+        texts = _as_strings(texts, "texts")
         ids_a = self._encode(texts)
         batch = tf.shape(texts)[:1]
         cls = tf.fill(tf.concat([batch, [1]], 0), self._vocabulary.cls_id)
@@ -46,7 +48,7 @@ class GraphTokenizer(tf.Module):
             first = tf.concat([cls, ids_a[:, :room], sep], 1)
             token_ids, segment_ids = first, tf.zeros_like(first)
         else:
-            ids_a, ids_b = _truncated(ids_a, self._encode(pairs), room)
+            ids_a, ids_b = _truncated(ids_a, self._encode(_as_strings(pairs, "pairs")), room)
             first, second = tf.concat([cls, ids_a, sep], 1), tf.concat([ids_b, sep], 1)
             token_ids = tf.concat([first, second], 1)
             segment_ids = tf.concat([tf.zeros_like(first), tf.ones_like(second)], 1)
@@ -56,6 +58,15 @@ class GraphTokenizer(tf.Module):
             SEGMENT_IDS: segment_ids.to_tensor(0, shape=shape),
             PADDING_MASK: tf.ones_like(token_ids).to_tensor(0, shape=shape),
         }
+
+
+def _as_strings(texts: tf.Tensor, name: str) -> tf.Tensor:
+    texts = tf.convert_to_tensor(texts)
+    if texts.dtype != tf.string or texts.shape.rank != 1:
+        raise InputError(
+            f"{name}: expected tf.string (batch,), got {texts.dtype.name} {texts.shape}; batch the texts first"
+        )
+    return texts
 
 
 def _truncated(ids_a: tf.RaggedTensor, ids_b: tf.RaggedTensor, room: int) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
@@ -69,6 +80,6 @@ def _truncated(ids_a: tf.RaggedTensor, ids_b: tf.RaggedTensor, room: int) -> tup
 def _row_starts(ragged: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
     """The first `lengths[i]` values of row i; lengths int64 (n,)."""
     splits = ragged.row_splits
-    end = tf.gather(splits[:-1] + lengths, ragged.value_rowids())
+    end = tf.gather(splits[:-1] + lengths, row_numbers(ragged))
     kept = tf.range(splits[-1]) < end
     return tf.RaggedTensor.from_row_lengths(tf.boolean_mask(ragged.values, kept), lengths, validate=False)

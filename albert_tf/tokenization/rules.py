@@ -36,7 +36,8 @@ def normalize(text: str, *, lower: bool, keep_accents: bool, quotes: bool) -> st
     """The text that a SentencePiece model is given.
 
     In this order: whitespace collapsed to single spaces; with `quotes`, `` and '' become "; unless `keep_accents`,
-    compatibility decomposition (NFKD) and no combining marks; with `lower`, lower case.
+    compatibility decomposition (NFKD) and no combining marks; with `lower`, lower case. (`keep_accents` leaves out the
+    decomposition too, as in transformers; the original always decomposes.)
     """
     text = " ".join(without_surrogates(text).split())
     if quotes:

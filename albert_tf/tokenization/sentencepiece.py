@@ -17,7 +17,7 @@ _REMEMBERED_WORDS = 200_000
 # A character map without rules: the size of its trie, a trie in which nothing is found, and no replacements.
 _EMPTY_CHARSMAP = (1024).to_bytes(4, "little") + bytes(1025)
 
-_Model = sentencepiece_model_pb2.ModelProto
+_Model = sentencepiece_model_pb2.ModelProto  # type: ignore[attr-defined]  # protobuf makes it at run time
 _Piece = _Model.SentencePiece
 
 
@@ -162,12 +162,18 @@ def _parse(model: bytes, source: str) -> Any:
     }
     wrong = [f"{name}={value}" for name, (as_needed, value) in needed.items() if not as_needed]
     if wrong:
-        raise InputError(f"{source}: ALBERT vocabularies are SentencePiece models with {', '.join(wrong)}; this is not one")
+        raise InputError(
+            f"{source}: ALBERT vocabularies are SentencePiece models with {', '.join(wrong)}; this is not one"
+        )
     for index, piece in enumerate(proto.pieces):
         if piece.type not in (_Piece.NORMAL, _Piece.USER_DEFINED, _Piece.UNKNOWN, _Piece.CONTROL):
-            raise InputError(f"{source}: piece {index} {piece.piece!r} is of a type (byte or unused) that ALBERT has not")
+            raise InputError(
+                f"{source}: piece {index} {piece.piece!r} is of a type (byte or unused) that ALBERT has not"
+            )
         if _is_text(piece) and WORD_START in piece.piece[1:]:
-            raise InputError(f"{source}: piece {index} {piece.piece!r} spans a space; train with split_by_whitespace=true")
+            raise InputError(
+                f"{source}: piece {index} {piece.piece!r} spans a space; train with split_by_whitespace=true"
+            )
     return proto
 
 

@@ -16,9 +16,10 @@ from albert_tf.tokenization.sentencepiece import SentencePieceVocabulary
 from albert_tf.tokenization.wordpiece import WordPieceVocabulary
 
 FILE_NAME = "tokenizer.json"
+# Kind → file name in a saved folder, text rules.
 _KINDS = {
-    SentencePieceVocabulary.kind: (SentencePieceVocabulary.load, sentencepiece.FILE_NAME),
-    WordPieceVocabulary.kind: (WordPieceVocabulary.load, wordpiece.FILE_NAME),
+    "sentencepiece": (sentencepiece.FILE_NAME, ("lower", "keep_accents", "quotes")),
+    "wordpiece": (wordpiece.FILE_NAME, ("lower",)),
 }
 _SENTENCEPIECE_SUFFIXES = (".model", ".spm")
 _RELEASE_FILES = ("*.model", "*.spm", "vocab*.txt")
@@ -61,8 +62,9 @@ class AlbertTokenizer:
             return cls(_load_release(path, options), 512 if max_length is None else max_length)
         if options:
             raise InputError(f"{path / FILE_NAME} records the text rules already; drop {', '.join(options)}")
-        load, file_name = _KINDS[saved["kind"]]
-        return cls(load(path / file_name, **saved["options"]), saved["max_length"] if max_length is None else max_length)
+        file_name, _ = _KINDS[saved["kind"]]
+        vocabulary = _load(saved["kind"], path / file_name, saved["options"])
+        return cls(vocabulary, saved["max_length"] if max_length is None else max_length)
 
     def __call__(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, length: int | None = None
@@ -116,7 +118,7 @@ class AlbertTokenizer:
             InputError: one of the two exists and `overwrite` is false.
         """
         folder = Path(folder)
-        _, vocabulary_file = _KINDS[self.vocabulary.kind]
+        vocabulary_file, _ = _KINDS[self.vocabulary.kind]
         for name in (FILE_NAME, vocabulary_file):
             refuse_existing(folder / name, overwrite=overwrite)
         self.vocabulary.save(folder, overwrite=overwrite)
@@ -176,10 +178,23 @@ def _load_release(path: Path, options: dict[str, Any]) -> Vocabulary:
     if not path.is_file():
         raise InputError(f"{path}: no such file or folder; expected a tokenizer's folder or a vocabulary file")
     if path.suffix in _SENTENCEPIECE_SUFFIXES:
-        return SentencePieceVocabulary.load(path, **options)
+        return _load("sentencepiece", path, options)
     if path.match("vocab*.txt"):
-        return WordPieceVocabulary.load(path, **options)
+        return _load("wordpiece", path, options)
     raise InputError(
         f"{path}: cannot tell the kind of vocabulary by this name; expected *.model or *.spm (SentencePiece) or "
         "vocab*.txt (WordPiece)"
     )
+
+
+def _load(kind: str, path: Path, options: dict[str, Any]) -> Vocabulary:
+    """The vocabulary file `path` with its text rules."""
+    _, known = _KINDS[kind]
+    for name, value in options.items():
+        if name not in known or not isinstance(value, bool):
+            raise InputError(
+                f"{path}: text rules of a {kind} vocabulary are {', '.join(known)}, each true or false; got {name}={value!r}"
+            )
+    if kind == "sentencepiece":
+        return SentencePieceVocabulary.load(path, **options)
+    return WordPieceVocabulary.load(path, **options)

@@ -5,6 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from albert_tf.errors import InputError
+
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class LinearWarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
@@ -14,6 +16,10 @@ class LinearWarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(self, peak: float, warmup_steps: int, total_steps: int) -> None:
+        if total_steps < 1 or not 0 <= warmup_steps <= total_steps:
+            raise InputError(
+                f"expected at least one training step, warm-up included; got {warmup_steps} warm-up steps of {total_steps}"
+            )
         self.peak, self.warmup_steps, self.total_steps = peak, warmup_steps, total_steps
 
     def __call__(self, step: Any) -> Any:

@@ -1,0 +1,37 @@
+"""What the benchmarks have in common: their data and how they say what they measured."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """A parser with the options of every benchmark."""
+    result = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    folder = os.environ.get("ALBERT_TF_DATA")
+    result.add_argument(
+        "--data",
+        type=Path,
+        default=folder,
+        required=folder is None,
+        help="folder of real data (default: the environment variable ALBERT_TF_DATA)",
+    )
+    result.add_argument("--json", type=Path, help="file for the figures")
+    return result
+
+
+def show(title: str, rows: list[dict[str, str]], figures: Any, json_file: Path | None) -> None:
+    """Prints the rows as a table and writes the figures."""
+    table = Table(title=title)
+    for column in rows[0]:
+        table.add_column(column, justify="left" if column == next(iter(rows[0])) else "right")
+    for row in rows:
+        table.add_row(*row.values())
+    Console().print(table)
+    if json_file is not None:
+        json_file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
