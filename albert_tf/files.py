@@ -37,6 +37,8 @@ def written_whole(path: str | Path, *, overwrite: bool = False) -> Iterator[Path
 
 def _put(new: Path, path: Path, *, aside: Path) -> None:
     """Renames `new` to `path`. A folder cannot be replaced, nor replace anything, so what is there steps aside first."""
+    if new.is_file():
+        _refuse_folder(path)
     try:
         if os.path.lexists(path) and (path.is_dir() or new.is_dir()):
             path.rename(aside)
@@ -47,10 +49,18 @@ def _put(new: Path, path: Path, *, aside: Path) -> None:
         raise
 
 
-def refuse_existing(path: str | Path, *, overwrite: bool) -> None:
-    """Raises InputError when `path` exists and may not be overwritten."""
+def refuse_existing(path: str | Path, *, overwrite: bool, file: bool = False) -> None:
+    """Raises InputError when `path` exists and may not be overwritten: a folder by a file (`file`) never."""
+    if file:
+        _refuse_folder(Path(path))
     if os.path.lexists(path) and not overwrite:
         raise InputError(f"{path} exists already; pass --overwrite to replace it, or choose another name")
+
+
+def _refuse_folder(path: Path) -> None:
+    """A mistyped name must not cost anyone a folder."""
+    if path.is_dir() and not path.is_symlink():
+        raise InputError(f"{path} is a folder, so no file is written in its place; give a file's name")
 
 
 def read_text(path: str | Path) -> str:

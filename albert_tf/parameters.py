@@ -61,8 +61,8 @@ class ParameterCounts:
         return self.parts["word_table"] + self.parts["position_and_segment"] + self.parts["projection"]
 
     @property
-    def per_layer(self) -> int:
-        """What the encoder's layers hold together: one layer's weights where all of them share."""
+    def encoder(self) -> int:
+        """The weights of all encoder layers together: one layer's where all of them share."""
         return self.parts["attention"] + self.parts["feed_forward"]
 
 

@@ -4,6 +4,7 @@ The layout is that of TFLite Metadata's associated files: a stored (uncompressed
 TFLite runtime reads the model and passes over what follows it; `unzip FILE.tflite` shows what is there.
 """
 
+import hashlib
 import io
 import json
 import zipfile
@@ -14,6 +15,21 @@ from albert_tf.errors import InputError
 
 SETTINGS_FILE = "albert_tf.json"
 FORMAT = 1
+# What a runner needs of the settings.
+_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "task": str,
+    "settings": dict,
+    "config": dict,
+    "length": (int, type(None)),
+    "model_bytes": int,
+    "model_sha256": str,
+}
+_CHUNK = 1 << 20
+
+
+def model_record(model: bytes) -> dict[str, Any]:
+    """The settings by which `check_model` knows the model again."""
+    return {"model_bytes": len(model), "model_sha256": hashlib.sha256(model).hexdigest()}
 
 
 def append_files(model: bytes, files: dict[str, bytes]) -> bytes:
@@ -39,19 +55,22 @@ def read_files(path: str | Path) -> dict[str, bytes]:
                 raise InputError(f"{path}: expected a TFLite file, got something else (no TFL3 mark at byte 4)")
         with zipfile.ZipFile(path) as archive:
             return {name: archive.read(name) for name in archive.namelist()}
-    except zipfile.BadZipFile as error:
-        raise InputError(
-            f"{path}: holds no tokenizer and labels ({error}); expected a whole file by albert-tf export tflite"
-        ) from error
+    except InputError:
+        raise
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    except Exception as error:  # on damaged archives zipfile raises a dozen types, from BadZipFile to struct.error
+        raise InputError(
+            f"{path}: holds no tokenizer and labels that can be read ({error}); expected a whole file by albert-tf "
+            "export tflite"
+        ) from error
 
 
 def read_settings(files: dict[str, bytes], path: str | Path) -> dict[str, Any]:
     """The settings among the files of `path`.
 
     Raises:
-        InputError: absent, damaged, or of a newer format.
+        InputError: absent, damaged, incomplete, or of a newer format.
     """
     if SETTINGS_FILE not in files:
         raise InputError(f"{path}: has no {SETTINGS_FILE}; expected a file written by albert-tf export tflite")
@@ -61,4 +80,28 @@ def read_settings(files: dict[str, bytes], path: str | Path) -> dict[str, Any]:
         raise InputError(f"{path}: {SETTINGS_FILE} is damaged ({error})") from error
     if not isinstance(settings, dict) or settings.get("format") != FORMAT:
         raise InputError(f"{path}: {SETTINGS_FILE}: expected format {FORMAT}; use the albert-tf that wrote the file")
+    wrong = [name for name, kind in _FIELDS.items() if name not in settings or not isinstance(settings[name], kind)]
+    if wrong:
+        raise InputError(f"{path}: {SETTINGS_FILE}: missing or of a wrong type: {', '.join(wrong)}; export the file again")
     return settings
+
+
+def check_model(path: str | Path, settings: dict[str, Any]) -> None:
+    """Compares the model in `path` with the sum in its settings, reading it in pieces.
+
+    The native runtime trusts what it is given: a damaged model can end the whole process.
+
+    Raises:
+        InputError: they differ.
+    """
+    digest = hashlib.sha256()
+    left = settings["model_bytes"]
+    try:
+        with Path(path).open("rb") as file:
+            while left > 0 and (chunk := file.read(min(left, _CHUNK))):
+                digest.update(chunk)
+                left -= len(chunk)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    if left or digest.hexdigest() != settings["model_sha256"]:
+        raise InputError(f"{path}: damaged: the model's sha256 differs from the one recorded; copy or export it again")

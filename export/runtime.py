@@ -1,23 +1,27 @@
 """Runs an exported file from text to answer, on the ai-edge-litert interpreter alone: no TensorFlow."""
 
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from albert_tf.config import AlbertConfig
 from albert_tf.data.schema import Prediction
 from albert_tf.errors import InputError
 from albert_tf.tokenization.packing import pad_batch
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
-from export.metadata import read_files, read_settings
+from export.metadata import check_model, read_files, read_settings
+from export.quiet import without_native_notes
 
 TOKENIZER_FILES = ("tokenizer.json", "vocabulary.spm", "vocab.txt")
+OUTPUT = "probabilities"
 
 
 class TFLiteRunner:
-    """A classifier in one file.
+    """A classifier in one file. Several threads may use one runner; it answers them one after the other.
 
     `TFLiteRunner("model.tflite")(["some text"])` gives one `Prediction` for each text.
 
@@ -29,21 +33,24 @@ class TFLiteRunner:
         settings: what albert_tf.json in the file says: recipe, form, length, config.
         labels: the labels, in the order of the probabilities.
         tokenizer: the file's own.
+        length: the number of tokens that the file takes, or None for any.
 
     Raises:
         InputError: the file cannot be read, is damaged, or is not one of ours.
     """
 
     def __init__(self, path: str | Path, *, threads: int = 1) -> None:
+        if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+            raise InputError(f"threads: expected a whole number of at least 1, got {threads!r}")
         files = read_files(path)
         self.path = Path(path)
         self.settings = read_settings(files, path)
-        self.labels: Sequence[str] = tuple(self.settings["settings"]["labels"])
-        self.tokenizer = _tokenizer(files, path)
+        check_model(path, self.settings)
+        self.labels: Sequence[str] = _labels(self.settings, path)
         self.length: int | None = self.settings["length"]
-        if self.length is not None:
-            self.tokenizer.max_length = min(self.tokenizer.max_length, self.length)
-        self._signature = _signature(path, threads)
+        self.tokenizer = _tokenizer(files, self.settings, path)
+        self._signature = _signature(path, threads, outputs=len(self.labels))
+        self._one_at_a_time = threading.Lock()  # neither the interpreter nor the tokenizer is made for more
 
     def __call__(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Prediction]:
         """The label of each text, or of each pair of texts.
@@ -56,7 +63,8 @@ class TFLiteRunner:
 
     def predict_probabilities(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
         """float32 (texts, labels)."""
-        encoded = self.tokenizer.encode_batch(texts, pairs)
+        with self._one_at_a_time:
+            encoded = self.tokenizer.encode_batch(texts, pairs)
         rows = np.zeros((len(encoded), len(self.labels)), np.float32)
         # Shortest first: the interpreter allocates anew only when the length changes.
         for index in sorted(range(len(encoded)), key=lambda i: len(encoded[i][0])):
@@ -65,28 +73,54 @@ class TFLiteRunner:
 
     def run(self, token_ids: list[int], segment_ids: list[int]) -> np.ndarray:
         """The probabilities (1, labels) of one encoded text, padded where the file's length is fixed."""
-        if self.length is not None and len(token_ids) > self.length:
-            raise InputError(f"{self.path}: takes {self.length} tokens, got {len(token_ids)}")
+        limit = self.tokenizer.max_length if self.length is None else self.length
+        if not 1 <= len(token_ids) <= limit:
+            raise InputError(f"{self.path}: takes 1 to {limit} tokens, got {len(token_ids)}")
         batch = pad_batch([(token_ids, segment_ids)], self.tokenizer.vocabulary.pad_id, length=self.length)
-        return self._signature(**batch)["probabilities"]
+        with self._one_at_a_time:
+            return self._signature(**batch)[OUTPUT]
 
 
-def _tokenizer(files: dict[str, bytes], path: str | Path) -> AlbertTokenizer:
+def _labels(settings: dict[str, Any], path: str | Path) -> tuple[str, ...]:
+    labels = settings["settings"].get("labels")
+    if settings["task"] != "classification" or not isinstance(labels, list) or not labels:
+        raise InputError(f"{path}: expected a text classifier with labels, found the task {settings['task']!r}")
+    return tuple(map(str, labels))
+
+
+def _tokenizer(files: dict[str, bytes], settings: dict[str, Any], path: str | Path) -> AlbertTokenizer:
+    """The file's tokenizer, cut to what its model takes."""
     with tempfile.TemporaryDirectory() as folder:
         for name in TOKENIZER_FILES:
             if name in files:
                 (Path(folder) / name).write_bytes(files[name])
         try:
             tokenizer = AlbertTokenizer.from_pretrained(folder)
+            config = AlbertConfig.from_dict(settings["config"])
         except InputError as error:
-            raise InputError(f"{path}: its tokenizer cannot be used: {error}") from error
+            raise InputError(f"{path}: its tokenizer or config cannot be used: {error}") from error
+    if tokenizer.vocabulary.size != config.vocabulary_size:
+        raise InputError(
+            f"{path}: its tokenizer has {tokenizer.vocabulary.size} pieces, its model {config.vocabulary_size} words"
+        )
+    limits = (tokenizer.max_length, config.max_sequence_length, settings["length"] or tokenizer.max_length)
+    tokenizer.max_length = min(limits)
     return tokenizer
 
 
-def _signature(path: str | Path, threads: int) -> Any:
+def _signature(path: str | Path, threads: int, *, outputs: int) -> Any:
+    """The model in `path`, ready to be called; it gives `outputs` numbers."""
     from ai_edge_litert.interpreter import Interpreter
 
     try:
-        return Interpreter(str(path), num_threads=threads).get_signature_runner()
+        with without_native_notes():
+            interpreter = Interpreter(str(path), num_threads=threads)
+            interpreter.allocate_tensors()
+            signature = interpreter.get_signature_runner()
     except (ValueError, RuntimeError) as error:
-        raise InputError(f"{path}: the runtime cannot load it ({str(error).splitlines()[0]})") from error
+        reason = (str(error).splitlines() or ["no reason given"])[0]
+        raise InputError(f"{path}: the runtime cannot load it ({reason})") from error
+    found = {name: list(details["shape"]) for name, details in signature.get_output_details().items()}
+    if found.get(OUTPUT) != [1, outputs]:
+        raise InputError(f"{path}: has {outputs} labels, but its model's outputs are {found}")
+    return signature

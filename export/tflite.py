@@ -25,8 +25,9 @@ from albert_tf.errors import InputError
 from albert_tf.files import refuse_existing, written_whole
 from albert_tf.layers.encoder import attention_bias
 from albert_tf.tasks.base import AlbertTask
-from export.metadata import FORMAT, SETTINGS_FILE, append_files
+from export.metadata import FORMAT, SETTINGS_FILE, append_files, model_record
 from export.quantization import Recipe, recipe_by_name
+from export.quiet import without_native_notes
 from export.validation import ExportReport, check_export
 
 FORMS = ("loop", "unrolled")
@@ -64,13 +65,13 @@ def export_tflite(
     chosen = recipe_by_name(recipe)
     if form not in FORMS:
         raise InputError(f"form: expected one of {', '.join(FORMS)}; got {form!r}")
-    longest = task.required_tokenizer.max_length
+    longest = min(task.required_tokenizer.max_length, task.backbone.config.max_sequence_length)
     if length is not None and not 3 <= length <= longest:
         raise InputError(f"length: expected 3 to {longest} tokens, got {length}")
-    refuse_existing(path, overwrite=overwrite)
+    refuse_existing(path, overwrite=overwrite, file=True)
     task = _in_float32(task)
     model = convert(task, chosen, form=form, length=length)
-    content = append_files(model, _associated_files(task, chosen, form=form, length=length))
+    content = append_files(model, associated_files(task, model, chosen, form=form, length=length))
     report = check_export(content, model_bytes=len(model), task=task, recipe=chosen, texts=texts)
     with written_whole(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(content)
@@ -94,7 +95,8 @@ def convert(task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) 
         archive.write_out(folder, verbose=False)
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=[SIGNATURE])
         recipe.configure(converter)
-        return bytes(converter.convert())
+        with without_native_notes():
+            return bytes(converter.convert())
 
 
 def _encode_unrolled(backbone: AlbertBackbone, token_ids: Any, segment_ids: Any, padding_mask: Any) -> Any:
@@ -137,12 +139,15 @@ def _in_float32(task: AlbertTask) -> AlbertTask:
     """The task itself, or a float32 copy of one that computes in mixed precision."""
     if task.backbone.policy.compute_dtype == "float32":
         return task
-    copy = type(task)(AlbertBackbone(task.backbone.config), task.required_tokenizer, **task.settings())
+    copy = type(task)(AlbertBackbone(task.backbone.config, dtype="float32"), task.required_tokenizer, **task.settings())
     assign(copy.named_weights(), {name: w.numpy() for name, w in task.named_weights().items()}, source=task.name)
     return copy
 
 
-def _associated_files(task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) -> dict[str, bytes]:
+def associated_files(
+    task: AlbertTask, model: bytes, recipe: Recipe, *, form: str, length: int | None
+) -> dict[str, bytes]:
+    """What goes into the file beside `model`: settings, tokenizer, labels."""
     settings = {
         "format": FORMAT,
         "albert_tf": albert_tf.__version__,
@@ -153,7 +158,7 @@ def _associated_files(task: AlbertTask, recipe: Recipe, *, form: str, length: in
         "length": length,
         "parameters": task.count_params(),
         "config": task.backbone.config.to_dict(),
-    }
+    } | model_record(model)
     files = {SETTINGS_FILE: (json.dumps(settings, indent=2, ensure_ascii=False) + "\n").encode()}
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "tokenizer"

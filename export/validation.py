@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_tf.errors import CheckError
+from albert_tf.errors import CheckError, InputError
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tasks.classification import softmax
 from export.quantization import Recipe

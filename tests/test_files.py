@@ -111,7 +111,7 @@ def test_overwriting(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "replaced"])
-def test_file_and_folder_replace_each_other(name: str, tmp_path: Path) -> None:
+def test_a_folder_replaces_a_file_but_no_file_a_folder(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text("old", encoding="utf-8")
     with written_whole(path, overwrite=True) as temporary:
@@ -120,9 +120,9 @@ def test_file_and_folder_replace_each_other(name: str, tmp_path: Path) -> None:
     with written_whole(path, overwrite=True) as temporary:
         write_folder(temporary, c="newer")
     assert held(tmp_path) == {name: None, f"{name}/c": "newer"}
-    with written_whole(path, overwrite=True) as temporary:
+    with pytest.raises(InputError, match="is a folder"), written_whole(path, overwrite=True) as temporary:
         temporary.write_text("newest", encoding="utf-8")
-    assert held(tmp_path) == {name: "newest"}
+    assert held(tmp_path) == {name: None, f"{name}/c": "newer"}
 
 
 def test_overwriting_a_link_leaves_its_target(tmp_path: Path) -> None:
@@ -170,6 +170,9 @@ def test_refuse_existing(tmp_path: Path) -> None:
     refuse_existing(tmp_path, overwrite=True)
     with pytest.raises(InputError, match="choose another name"):
         refuse_existing(str(tmp_path), overwrite=False)
+    with pytest.raises(InputError, match="is a folder, so no file is written"):
+        refuse_existing(tmp_path, overwrite=True, file=True)
+    refuse_existing(tmp_path / "absent", overwrite=False, file=True)
 
 
 # === read_text ===

@@ -56,7 +56,7 @@ def test_parts_of_base() -> None:
     }
     assert tuple(counts.parts) == PARTS
     assert counts.embedding == 3_906_048 + 99_072
-    assert counts.per_layer == 7_087_872
+    assert counts.encoder == 7_087_872
     assert counts.total == 11_813_810
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import functools
 import json
 from importlib import resources
 from pathlib import Path
@@ -60,15 +61,16 @@ def run(args: argparse.Namespace) -> int:
     from albert_tf.evaluation.report import write_json
     from albert_tf.files import refuse_existing
 
-    for path in filter(None, (args.json, args.out)):
-        refuse_existing(path, overwrite=args.overwrite)
+    refuse_existing(args.out, overwrite=args.overwrite)
+    if args.json is not None:
+        refuse_existing(args.json, overwrite=args.overwrite, file=True)
     console = Console()
     figures = {}
     for name in args.set or SETS:
         console.rule(f"demo: {name}")
         figures[name], answers = _demo(name, args.out / name, console, overwrite=args.overwrite)
         console.print(_report(name, figures[name], answers))
-    console.print(f"written to {args.out}: a run folder and a .tflite file for each set", highlight=False)
+    console.print(f"written to {args.out}: a run folder and a .tflite file for each set", markup=False, highlight=False)
     if args.json is not None:
         write_json(args.json, figures, overwrite=args.overwrite)
     return 0
@@ -86,7 +88,8 @@ def _demo(name: str, folder: Path, console: Any, *, overwrite: bool) -> tuple[di
     data = Path(str(resources.files("albert_tf") / "assets" / "demo"))
     train, dev = str(data / f"{name}_train.tsv"), str(data / f"{name}_dev.tsv")
     config = _run_config(name, folder, train, dev, overwrite=overwrite)
-    finetune_classification(config, overwrite=overwrite, report=lambda line: console.print(line, highlight=False))
+    say = functools.partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    finetune_classification(config, overwrite=overwrite, report=say)
     task = AlbertTextClassifier.from_pretrained(folder)
     file = folder.with_suffix(".tflite")
     export_report = export_tflite(task, file, recipe="dynamic_int8", overwrite=overwrite)

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from albert_tf.files import refuse_existing
 
     if args.json is not None:
-        refuse_existing(args.json, overwrite=args.overwrite)
+        refuse_existing(args.json, overwrite=args.overwrite, file=True)
     examples = read_examples(
         args.data, text_column=args.text_column, pair_column=args.pair_column, label_column=args.label_column
     )

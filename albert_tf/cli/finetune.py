@@ -1,6 +1,7 @@
 """albert-tf finetune: a labelled file → a run folder."""
 
 import argparse
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,14 @@ def run(args: argparse.Namespace) -> int:
     from albert_tf.training.finetune import finetune_classification
 
     if args.json is not None:
-        refuse_existing(args.json, overwrite=args.overwrite)
+        refuse_existing(args.json, overwrite=args.overwrite, file=True)
     console = Console()
-    summary = finetune_classification(config, overwrite=args.overwrite, report=console.print)
+    # Labels and paths may hold what rich would take for markup.
+    say = functools.partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    summary = finetune_classification(config, overwrite=args.overwrite, report=say)
     if summary["valid"]:
-        console.print(metrics_table(summary["valid"], f"{config.valid}, best weights"))
-    console.print(f"written: {config.out}")
+        console.print(metrics_table(summary["valid"], f"{config.valid}, weights of round {summary['best_round']}"))
+    say(f"written: {config.out}")
     if args.json is not None:
         write_json(args.json, summary, overwrite=args.overwrite)
     return 0

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import albert_tf
 from albert_tf.cli import convert, demo, evaluate, export, finetune, params, predict
@@ -12,8 +13,15 @@ from albert_tf.errors import CheckError, InputError
 COMMANDS = (demo, params, convert, finetune, evaluate, predict, export)
 
 
+class Parser(argparse.ArgumentParser):
+    """Wrong use gives one line, like every other error, not the usage of twenty options before it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"albert-tf: error: {message} (see {self.prog} --help)\n")
+
+
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="albert-tf",
         description="ALBERT for TensorFlow and Keras 3: fine-tune on text, export small TFLite files, run them.",
         epilog="exit codes: 0 done, 1 a check failed, 2 wrong use or bad input",
@@ -34,14 +42,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # a text may hold what the terminal's encoding does not
     args = build_parser().parse_args(argv)
     try:
-        return int(args.run(args))
+        code = int(args.run(args))
+        sys.stdout.flush()  # here, where a reader that has gone is no error
+        return code
     except InputError as error:
         return _fail(error, 2)
     except CheckError as error:
         return _fail(error, 1)
     except OSError as error:
         if isinstance(error, BrokenPipeError):
-            sys.stdout = None  # the reader has gone; nothing is left to flush
+            # The reader has gone; what is still to be flushed at exit must not fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         return _fail(error, 2)
     except KeyboardInterrupt:

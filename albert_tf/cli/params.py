@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     if args.json is not None:
-        refuse_existing(args.json, overwrite=args.overwrite)
+        refuse_existing(args.json, overwrite=args.overwrite, file=True)
     if args.plot is not None:
         check_figure_path(args.plot, overwrite=args.overwrite)
         if args.json is not None and Path(args.json).resolve() == Path(args.plot).resolve():

@@ -4,9 +4,11 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from albert_tf.data.rows import split_lines
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
 
@@ -36,33 +38,50 @@ def run(args: argparse.Namespace) -> int:
 
     if args.pair is not None and len(args.pair) != len(args.text or ()):
         raise InputError(f"expected one --pair for each --text, got {len(args.pair)} and {len(args.text or ())}")
-    if args.threads < 1:
-        raise InputError(f"--threads: expected at least 1, got {args.threads}")
+    lines, size = _texts(args)
     model = open_classifier(args.model, threads=args.threads)
-    for texts in _chunks(args):
-        for text, row in zip(texts, model.predict_probabilities(texts, args.pair), strict=True):
+    while texts := list(islice(lines, size)):
+        rows = model.predict_probabilities(texts, args.pair)
+        for text, pair, row in zip(texts, args.pair or [None] * len(texts), rows, strict=True):
             answer = Prediction.from_probabilities(row, model.labels)
             if args.jsonl:
-                fields = {"text": text, "label": answer.label, "probabilities": answer.probabilities}
-                print(json.dumps(fields, ensure_ascii=False))
+                given = {"text": text} if pair is None else {"text": text, "pair": pair}
+                print(_json(given | {"label": answer.label, "probabilities": answer.probabilities}), flush=size == 1)
             else:
-                print(answer.label, f"{answer.score:.4f}", " ".join(text.split()), sep="\t")
+                print(answer.label, f"{answer.score:.4f}", " ".join(text.split()), sep="\t", flush=size == 1)
     return 0
 
 
-def _chunks(args: argparse.Namespace) -> Iterator[list[str]]:
+def _json(fields: dict[str, Any]) -> str:
+    """Readable where the output's encoding has every character, else with escapes: never with characters lost."""
+    line = json.dumps(fields, ensure_ascii=False)
+    try:
+        line.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return json.dumps(fields)
+    return line
+
+
+def _texts(args: argparse.Namespace) -> tuple[Iterator[str], int]:
+    """The texts, and how many of them to take at a time."""
     if args.text is not None:
-        yield args.text
-        return
+        return iter(args.text), len(args.text)
     if args.file is not None:
-        lines: Any = read_text(args.file).splitlines()
-    else:
-        lines = (raw.decode("utf-8", errors="replace").rstrip("\r\n") for raw in sys.stdin.buffer)
-    chunk: list[str] = []
-    for line in lines:
-        chunk.append(line)
-        if len(chunk) == CHUNK:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
+        return iter(split_lines(read_text(args.file))), CHUNK
+    if sys.stdin is None:
+        raise InputError("expected --text, --file or texts on standard input, got none of them")
+    if sys.stdin.isatty():
+        print("reading texts, one a line; end with Ctrl-D", file=sys.stderr)
+        return _standard_input(), 1
+    return _standard_input(), CHUNK
+
+
+def _standard_input() -> Iterator[str]:
+    for number, raw in enumerate(sys.stdin.buffer, start=1):
+        try:
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"standard input, line {number}: expected UTF-8 text, found byte 0x{raw[error.start]:02x}"
+            ) from error
+        yield line.removesuffix("\n").removesuffix("\r")

@@ -175,8 +175,8 @@ def _figures(config: AlbertConfig, heads: bool) -> dict[str, Any]:
         word_embedding += config.embedding_dim * config.hidden_dim
     return {
         "word_embedding": word_embedding,
-        "one_layer": count_parameters(single).per_layer,
-        "layers": counts.per_layer,
+        "one_layer": count_parameters(single).encoder,
+        "layers": counts.encoder,
         "total": counts.total,
         "embedding_share": counts.embedding / counts.total,
         "parts": counts.parts,

@@ -152,7 +152,7 @@ def check_figure_path(path: str | Path, *, overwrite: bool) -> None:
     """
     if Path(path).suffix.lower().removeprefix(".") not in FIGURE_FORMATS:
         raise InputError(f"{path}: expected a file name that ends in .{', .'.join(FIGURE_FORMATS)}")
-    refuse_existing(path, overwrite=overwrite)
+    refuse_existing(path, overwrite=overwrite, file=True)
 
 
 def save_figure(figure: "Figure", path: str | Path, *, overwrite: bool = False) -> None:

@@ -1,18 +1,22 @@
 """What every task is: a backbone, a head, a tokenizer and the settings that belong to them, saved and loaded as one."""
 
 import dataclasses
+import functools
+import inspect
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.conversion.assign import assign
 from albert_tf.conversion.checkpoint import Checkpoint
 from albert_tf.data.batching import sorted_batches
+from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
 from albert_tf.presets import load_checkpoint, read_task_settings, save_preset
 from albert_tf.tokenization.packing import pad_batch
@@ -80,11 +84,13 @@ class AlbertTask(keras.Model):
             InputError: the source cannot be read, a weight is missing, left over or misshapen, or a setting is needed.
         """
         checkpoint = load_checkpoint(source)
-        saved = read_task_settings(source)
-        saved_settings = saved["settings"] if saved is not None and saved["task"] == cls.task else None
+        saved_settings = cls._saved_settings(source)
         settings = (saved_settings or {}) | settings
         if checkpoint.tokenizer_path is None:
-            raise InputError(f"{source}: holds no tokenizer (vocabulary.spm, *.model or vocab.txt)")
+            raise InputError(
+                f"{source}: holds no tokenizer (tokenizer.json, *.model or vocab*.txt); put the vocabulary file that the "
+                "model was trained with there"
+            )
         tokenizer = AlbertTokenizer.from_pretrained(checkpoint.tokenizer_path)
         config = dataclasses.replace(checkpoint.config, **config_changes or {})
         backbone = AlbertBackbone(config, **backbone_options or {})
@@ -131,9 +137,15 @@ class AlbertTask(keras.Model):
         outputs: list[Any] = [None] * len(encoded)
         for indices in sorted_batches([len(token_ids) for token_ids, _ in encoded], batch_size):
             batch = pad_batch([encoded[i] for i in indices], pad_id)
-            for index, output in zip(indices, self.predict_on_batch(batch), strict=True):
+            for index, output in zip(indices, np.asarray(self._infer(batch)), strict=True):
                 outputs[index] = output
         return np.asarray(outputs)
+
+    @functools.cached_property
+    def _infer(self) -> Callable[[Any], Any]:
+        """The model without dropout, as one graph for all batch sizes and lengths (`predict` would trace several)."""
+        inputs = {name: tf.TensorSpec((None, None), tf.int32) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)}
+        return tf.function(lambda batch: self(batch, training=False), input_signature=[inputs])
 
     @property
     def required_tokenizer(self) -> AlbertTokenizer:
@@ -164,6 +176,20 @@ class AlbertTask(keras.Model):
         fields = dict(config)
         fields["backbone"] = keras.saving.deserialize_keras_object(fields["backbone"])
         return cls(tokenizer=None, **fields)
+
+    @classmethod
+    def _saved_settings(cls, source: str | Path) -> dict[str, Any] | None:
+        """The settings in `source`'s task.json; None where it has none of this task."""
+        saved = read_task_settings(source)
+        if saved is None or saved["task"] != cls.task:
+            return None
+        known = inspect.signature(cls).parameters.keys() - {"backbone", "tokenizer", "name"}
+        if unknown := sorted(saved["settings"].keys() - known):
+            raise InputError(
+                f"{source}: task.json has settings that this version does not know: {', '.join(unknown)}; expected "
+                f"{', '.join(sorted(known))}"
+            )
+        return dict(saved["settings"])
 
     def _check_tokenizer(self, tokenizer: AlbertTokenizer) -> None:
         rows, pieces = self.backbone.config.vocabulary_size, tokenizer.vocabulary.size

@@ -42,9 +42,7 @@ class AlbertTextClassifier(AlbertTask):
         classifier_dropout: float = 0.1,
         name: str = "text_classifier",
     ) -> None:
-        labels = tuple(labels or ())
-        if len(labels) < 2 or len(set(labels)) != len(labels):
-            raise InputError(f"labels: expected at least two different names, got {list(labels)}")
+        labels = _checked_labels(labels)
         if backbone.pooler is None:
             raise InputError("a text classifier needs a backbone with pooler=True")
         # === Layers ===
@@ -71,9 +69,10 @@ class AlbertTextClassifier(AlbertTask):
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, batch_size: int = 32
     ) -> np.ndarray:
         """float32 (texts, labels), each row summing to 1."""
-        if not len(texts):
+        encoded = self.encode(texts, pairs)
+        if not encoded:
             return np.zeros((0, len(self.labels)), np.float32)
-        return softmax(self.raw_outputs(self.encode(texts, pairs), batch_size=batch_size))
+        return softmax(self.raw_outputs(encoded, batch_size=batch_size))
 
     def classify(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, batch_size: int = 32
@@ -85,6 +84,19 @@ class AlbertTextClassifier(AlbertTask):
         """
         probabilities = self.predict_probabilities(texts, pairs, batch_size=batch_size)
         return [Prediction.from_probabilities(row, self.labels) for row in probabilities]
+
+
+def _checked_labels(labels: Sequence[str] | None) -> tuple[str, ...]:
+    if labels is None:
+        raise InputError("labels: expected their names, two or more; there is no trained classifier that has them")
+    if isinstance(labels, str) or not all(isinstance(label, str) for label in labels):
+        raise InputError(f"labels: expected a list of names (strings), got {labels!r}")
+    if len(labels) < 2 or len(set(labels)) != len(labels):
+        raise InputError(f"labels: expected at least two different names, got {list(labels)}")
+    for label in labels:
+        if not label or label != label.strip() or "\n" in label:
+            raise InputError(f"labels: expected names of one line without spaces around them, got {label!r}")
+    return tuple(labels)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

@@ -61,7 +61,7 @@ class GraphTokenizer(tf.Module):
 
 
 def _as_strings(texts: tf.Tensor, name: str) -> tf.Tensor:
-    texts = tf.convert_to_tensor(texts)
+    texts = texts if tf.is_tensor(texts) else tf.constant(texts, tf.string)
     if texts.dtype != tf.string or texts.shape.rank != 1:
         raise InputError(
             f"{name}: expected tf.string (batch,), got {texts.dtype.name} {texts.shape}; batch the texts first"

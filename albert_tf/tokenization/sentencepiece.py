@@ -50,7 +50,8 @@ class SentencePieceVocabulary:
         self.size = len(self._pieces)
         self.unk_id = _unknown_id(proto, source)
         self.pad_id, self.cls_id, self.sep_id, self.mask_id = _special_ids(self._pieces, source)
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.graph_model())
+        plain = _plain_model(self.model, self.unk_id).SerializeToString()
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=plain)
         text_pieces = [(p.piece, i, p.score) for i, p in enumerate(proto.pieces) if _is_text(p)]
         self._unigram = UnigramModel(text_pieces, self.unk_id)
         self._digit_commas = digit_comma_table(self._pieces, self._segment, self.unk_id)
@@ -99,17 +100,9 @@ class SentencePieceVocabulary:
         return [self._digit_commas.get(index, [index]) for index in range(self.size)]
 
     def graph_model(self) -> bytes:
-        """The model for `tensorflow_text.FastSentencepieceTokenizer`, which reads less of it than sentencepiece does.
-
-        User-defined symbols become plain pieces (both encoders take their score as it is written); the id of the
-        unknown piece is filled in, which a model may leave to the piece's type; and a model without a normaliser gets
-        one that changes nothing.
-        """
-        proto = _Model.FromString(self.model)
-        for piece in proto.pieces:
-            if piece.type == _Piece.USER_DEFINED:
-                piece.type = _Piece.NORMAL
-        proto.trainer_spec.unk_id = self.unk_id
+        """The model for `tensorflow_text.FastSentencepieceTokenizer`, which needs a normaliser: one that changes nothing
+        where the model has none."""
+        proto = _plain_model(self.model, self.unk_id)
         if not proto.normalizer_spec.precompiled_charsmap:
             proto.normalizer_spec.precompiled_charsmap = _EMPTY_CHARSMAP
         return proto.SerializeToString()
@@ -130,6 +123,20 @@ class SentencePieceVocabulary:
 
     def _segment(self, word: str) -> list[int]:
         return self._unigram.segment(self._processor.normalize(word))
+
+
+def _plain_model(model: bytes, unk_id: int) -> Any:
+    """The model, parsed, with what TensorFlow Text does not read from it made explicit.
+
+    User-defined symbols become plain pieces: both encoders take their score as it is written. The id of the unknown
+    piece is filled in, which a model may leave to the piece's type.
+    """
+    proto = _Model.FromString(model)
+    for piece in proto.pieces:
+        if piece.type == _Piece.USER_DEFINED:
+            piece.type = _Piece.NORMAL
+    proto.trainer_spec.unk_id = unk_id
+    return proto
 
 
 def _is_text(piece: Any) -> bool:

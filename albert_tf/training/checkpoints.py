@@ -21,12 +21,14 @@ class Progress:
     Attributes:
         round: validations done.
         history: one dict of figures for each.
-        best_round: the round whose weights are kept, counted from 0, or None before the first.
+        best_round: the round whose weights are kept, counted from 1, or None before the first.
+        data: a checksum of the examples that the run goes over.
     """
 
     round: int = 0
     history: list[dict[str, float]] = dataclasses.field(default_factory=list)
     best_round: int | None = None
+    data: str = ""
 
 
 def save_state(path: str | Path, model: keras.Model, progress: Progress) -> None:
@@ -47,14 +49,18 @@ def restore_state(path: str | Path, model: keras.Model) -> Progress:
         with safe_open(path, framework="np") as file:
             saved = set(file.keys())
             if saved != set(variables):
-                raise InputError(f"{path}: holds the state of another model; choose another --out or --overwrite")
+                raise InputError(f"{path}: holds the state of another model; choose another --out, or --overwrite")
             values = {name: file.get_tensor(name) for name in saved}
             progress = Progress(**json.loads(file.metadata()["progress"]))
     except (SafetensorError, KeyError, json.JSONDecodeError, TypeError) as error:
-        raise InputError(f"{path}: damaged training state ({error}); remove its folder to start again") from error
+        raise InputError(f"{path}: damaged training state ({error}); pass --overwrite to start again") from error
     for name, variable in variables.items():
         if tuple(variable.shape) != values[name].shape:
-            raise InputError(f"{path}: {name}: expected {tuple(variable.shape)}, got {values[name].shape}")
+            raise InputError(
+                f"{path}: holds the state of another model: {name} is {values[name].shape}, expected "
+                f"{tuple(variable.shape)}; choose another --out, or --overwrite"
+            )
+    for name, variable in variables.items():
         variable.assign(values[name])
     return progress
 

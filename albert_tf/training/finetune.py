@@ -5,6 +5,7 @@ appears when the run is finished, whole.
 """
 
 import dataclasses
+import hashlib
 import math
 import shutil
 from collections.abc import Callable
@@ -12,27 +13,31 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.config import AlbertConfig
 from albert_tf.data.batching import num_batches
 from albert_tf.data.pipeline import training_dataset
 from albert_tf.data.schema import TextExample
-from albert_tf.data.tables import discover_labels, encode_labels, read_examples, write_labels
+from albert_tf.data.tables import discover_labels, encode_labels, read_examples
 from albert_tf.errors import InputError
 from albert_tf.evaluation.classification_metrics import classification_metrics
-from albert_tf.evaluation.report import plot_confusion_matrix, plot_history, write_json
-from albert_tf.files import refuse_existing, written_whole
 from albert_tf.tasks.classification import AlbertTextClassifier, softmax
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from albert_tf.training.checkpoints import Progress, restore_state, save_state
 from albert_tf.training.optimizers import AdamW
 from albert_tf.training.rounds import Rounds
-from albert_tf.training.run_config import RunConfig, read_run_config
+from albert_tf.training.run_config import RunConfig
+from albert_tf.training.run_folder import (
+    BEST_FOLDER,
+    STATE_FILE,
+    TENSORBOARD_FOLDER,
+    check_out,
+    work_folder,
+    write_run_folder,
+)
 from albert_tf.training.schedules import LinearWarmupDecay
-
-STATE_FILE = "state.safetensors"
-BEST_FOLDER = "best"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,10 +72,12 @@ def finetune_classification(
         InputError: a file, column, label, checkpoint or setting cannot be used, `run.out` exists, or the loss stopped
             being a number.
     """
-    refuse_existing(run.out, overwrite=overwrite)
+    check_out(run.out, overwrite=overwrite)
     train_examples = _read(run, run.train)
-    valid_examples = _read(run, run.valid) if run.valid else None
+    valid_examples = None if run.valid is None else _read(run, run.valid)
     labels = discover_labels(train_examples, run.label_file)
+    if run.best_metric == "f1" and len(labels) != 2:
+        raise InputError(f"--best-metric f1 is that of two labels, {run.train} has {len(labels)}; choose macro_f1")
     train_ids = encode_labels(train_examples, labels, run.train)
     valid_ids = encode_labels(valid_examples, labels, str(run.valid)) if valid_examples else None
     keras.utils.set_random_seed(run.seed)
@@ -83,7 +90,7 @@ def finetune_classification(
     if run.source is not None:
         report(f"encoder from {run.source}, " + ("new classifier" if model.head_is_new else "and its classifier too"))
 
-    work = _work_folder(run, overwrite=overwrite)
+    work = work_folder(run, overwrite=overwrite)
     progress = train_rounds(run, model, train, valid, work, report)
     best = AlbertTextClassifier.from_pretrained(work / BEST_FOLDER)
     metrics = _metrics(best, valid, run.batch_size) if valid else {}
@@ -93,7 +100,7 @@ def finetune_classification(
         "best_round": progress.best_round,
         "valid": metrics,
     }
-    _write_run_folder(run, best, progress, summary, work, overwrite=overwrite)
+    write_run_folder(run, best, progress.history, summary, work, overwrite=overwrite)
     shutil.rmtree(work)
     return summary
 
@@ -138,9 +145,9 @@ def train_rounds(
     # Lengths differ from batch to batch: XLA would compile each of them.
     model.compile(optimizer, loss, metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")], jit_compile=False)
     optimizer.build(model.trainable_variables)
-    progress = Progress()
+    progress = Progress(data=_digest(train, valid))
     if (work / STATE_FILE).exists():
-        progress = restore_state(work / STATE_FILE, model)
+        progress = _resumed(work / STATE_FILE, model, progress.data)
         report(f"going on after round {progress.round} of {num_rounds}")
     dataset = training_dataset(
         train.encoded,
@@ -154,14 +161,14 @@ def train_rounds(
     def after_round(figures: dict[str, float]) -> dict[str, float]:
         figures |= {f"valid_{k}": v for k, v in _figures(model, valid, run.batch_size).items()} if valid else {}
         progress.history.append(figures)
+        progress.round += 1
         if valid is None or _is_best(progress.history, f"valid_{run.best_metric}"):
             progress.best_round = progress.round
             model.save_pretrained(work / BEST_FOLDER, overwrite=True)
-        progress.round += 1
         save_state(work / STATE_FILE, model, progress)
         return figures
 
-    rounds = Rounds(after_round, round_steps, num_rounds, run.batch_size, work / "tensorboard", report)
+    rounds = Rounds(after_round, round_steps, num_rounds, run.batch_size, work / TENSORBOARD_FOLDER, report)
     try:
         if progress.round < num_rounds:
             model.fit(
@@ -205,41 +212,22 @@ def _is_best(history: list[dict[str, float]], metric: str) -> bool:
     return all(values[-1] > value for value in values[:-1])
 
 
-def _work_folder(run: RunConfig, *, overwrite: bool) -> Path:
-    """The folder of the running state; an interrupted run with the same settings is kept, any other refused."""
-    work = Path(f"{run.out}.training")
-    if work.exists() and overwrite:
-        shutil.rmtree(work)
-    settings = work / "run.json"
-    if settings.exists():
-        differences = run.differences(read_run_config(settings))
-        if differences:
-            raise InputError(
-                f"{work}: an interrupted run with other settings ({'; '.join(differences)}); give the same ones to "
-                "go on with it, another --out, or --overwrite to start again"
-            )
-        return work
-    with written_whole(settings) as temporary:
-        temporary.write_text(run.to_json(), encoding="utf-8")
-    return work
+def _resumed(state: Path, model: AlbertTextClassifier, data: str) -> Progress:
+    """The saved state, put into the model; a run that went on with other texts could not be repeated."""
+    progress = restore_state(state, model)
+    if progress.data != data:
+        raise InputError(
+            f"{state.parent}: the interrupted run was trained on other texts: a data or vocabulary file has changed; put "
+            "the former one back to go on, or pass --overwrite to start again"
+        )
+    return progress
 
 
-def _write_run_folder(
-    run: RunConfig,
-    model: AlbertTextClassifier,
-    progress: Progress,
-    summary: dict[str, Any],
-    work: Path,
-    *,
-    overwrite: bool,
-) -> None:
-    with written_whole(run.out, overwrite=overwrite) as folder:
-        model.save_pretrained(folder)
-        (folder / "run.json").write_text(run.to_json(), encoding="utf-8")
-        write_labels(folder / "labels.txt", model.labels)
-        write_json(folder / "metrics.json", summary)
-        write_json(folder / "history.json", progress.history)
-        plot_history(progress.history, folder / "curves.png")
-        if summary["valid"]:
-            plot_confusion_matrix(summary["valid"]["confusion_matrix"], model.labels, folder / "confusion_matrix.png")
-        shutil.copytree(work / "tensorboard", folder / "tensorboard")
+def _digest(*sets: TextData | None) -> str:
+    """A checksum of ids and labels."""
+    digest = hashlib.sha256()
+    for data in sets:
+        for (token_ids, segment_ids), label_id in zip(data.encoded, data.label_ids, strict=True) if data else ():
+            digest.update(np.asarray([*token_ids, *segment_ids, -1 - label_id], np.int32).tobytes())
+        digest.update(b"end")
+    return digest.hexdigest()

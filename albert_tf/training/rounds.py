@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -25,7 +26,7 @@ class Rounds(keras.callbacks.Callback):
         report: receives one line a round.
 
     Raises:
-        InputError: from `fit`, when the loss is no longer a finite number.
+        InputError: from `fit`, when the loss or a weight is no longer a finite number.
     """
 
     def __init__(
@@ -61,14 +62,15 @@ class Rounds(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         loss = float((logs or {})["loss"])
         if not math.isfinite(loss):
-            raise InputError(
-                f"the loss became {loss} at step {int(self.model.optimizer.iterations)}: lower --learning-rate or "
-                "raise --warmup; the state of the last round is kept"
-            )
+            raise self._diverged(f"the loss became {loss}")
         speed = (batch + 1) * self.batch_size / (time.perf_counter() - self.started)
         self.bar.update(self.task, advance=1, figures=f"loss {loss:.4f} · {speed:,.0f} examples/s")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        # The loss is that before the last step's update.
+        for variable in self.model.trainable_weights:
+            if not np.isfinite(np.asarray(variable)).all():
+                raise self._diverged(f"{variable.path} became NaN or infinite")
         figures = {name: float(value) for name, value in (logs or {}).items()}
         figures["step"] = float((epoch + 1) * self.round_steps)
         figures["learning_rate"] = float(self.model.optimizer.learning_rate)
@@ -80,6 +82,12 @@ class Rounds(keras.callbacks.Callback):
         shown = {name: figures[name] for name in ("loss", "valid_loss", "valid_accuracy") if name in figures}
         line = " · ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in shown.items())
         self.report(f"round {epoch + 1}/{self.num_rounds}: {line}")
+
+    def _diverged(self, what: str) -> InputError:
+        return InputError(
+            f"{what} at step {int(self.model.optimizer.iterations)}: start again (--overwrite) with a lower "
+            "--learning-rate or a longer --warmup; the state after the last whole round is kept until then"
+        )
 
     def close(self) -> None:
         """Stops the bar and flushes TensorBoard's file; to be called also after an error."""

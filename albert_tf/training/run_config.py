@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,8 @@ class RunConfig:
         InputError: a value that cannot be used, by field; neither or both of `source` and `from_scratch`.
     """
 
-    train: str = _flag(None, "training file: .tsv, .csv or .jsonl", required=True)
-    out: str = _flag(None, "run folder to create", required=True)
+    train: str = _flag(dataclasses.MISSING, "training file: .tsv, .csv or .jsonl")
+    out: str = _flag(dataclasses.MISSING, "run folder to create")
     valid: str | None = _flag(None, "validation file; without one the last weights are kept")
     source: str | None = _flag(None, "checkpoint to start from: a folder or archive", flag="--from")
     from_scratch: str | None = _flag(None, "start from random weights of this shape: a config name or .json file")
@@ -37,7 +38,7 @@ class RunConfig:
     label_file: str | None = _flag(None, "labels in the order wanted, one a line; default: those found, sorted")
     epochs: float = _flag(3.0, "passes over the training file")
     batch_size: int = _flag(32, "examples a step")
-    learning_rate: float = _flag(2e-5, "peak learning rate; 1e-3 to 1e-4 from scratch")
+    learning_rate: float = _flag(2e-5, "peak learning rate; from scratch more, 1e-4 to 1e-3")
     warmup: float = _flag(0.1, "share of the steps with rising learning rate")
     weight_decay: float = _flag(0.01, "AdamW decay of all but layer norms and biases")
     clip_norm: float = _flag(1.0, "largest norm of the whole gradient; 0 for none")
@@ -58,26 +59,26 @@ class RunConfig:
             )
         if (self.tokenizer is None) != (self.from_scratch is None):
             raise InputError("--tokenizer goes with --from-scratch; a checkpoint brings its own")
-        for name, low, high in (
-            ("epochs", 0.0, None),
-            ("batch_size", 0, None),
-            ("learning_rate", 0.0, None),
-            ("max_length", 2, None),
-            ("validate_every", 0, None),
-        ):
-            self._check_range(name, low, high, open_low=True)
+        for name in ("epochs", "learning_rate"):
+            self._check_range(name, 0.0, open_low=True)
+        for name, lowest in (("batch_size", 1), ("max_length", 3), ("validate_every", 1)):
+            self._check_range(name, lowest)
         for name in ("warmup", "hidden_dropout", "attention_dropout", "classifier_dropout"):
             self._check_range(name, 0.0, 1.0)
-        for name in ("weight_decay", "clip_norm", "seed"):
-            self._check_range(name, 0.0, None)
+        for name in ("weight_decay", "clip_norm"):
+            self._check_range(name, 0.0)
+        self._check_range("seed", 0, 2**32)  # NumPy takes no larger one
+        for field in dataclasses.fields(self):
+            value, choices = getattr(self, field.name), field.metadata.get("choices")
+            if choices and value not in choices:
+                raise InputError(f"{flag_name(field.name)}: expected one of {', '.join(choices)}; got {value!r}")
 
-    def _check_range(self, name: str, low: float, high: float | None, *, open_low: bool = False) -> None:
+    def _check_range(self, name: str, low: float, high: float = math.inf, *, open_low: bool = False) -> None:
         value = getattr(self, name)
-        if value is None:
+        if value is None or ((value > low if open_low else value >= low) and value < high):
             return
-        if not (value > low if open_low else value >= low) or (high is not None and not value < high):
-            wanted = f"{'above' if open_low else 'at least'} {low}" + (f" and below {high}" if high is not None else "")
-            raise InputError(f"{flag_name(name)}: expected a number {wanted}, got {value}")
+        wanted = f"{'above' if open_low else 'at least'} {low}" + (f" and below {high}" if high < math.inf else "")
+        raise InputError(f"{flag_name(name)}: expected a number {wanted}, got {value}")
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False) + "\n"
@@ -105,7 +106,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         if field.type is bool:
             parser.add_argument(name, action="store_true", **kwargs)
             continue
-        if field.default is not None:
+        required = field.default is dataclasses.MISSING
+        if not required and field.default is not None:
             kwargs["help"] += f" (default {field.default})"
         kinds: dict[Any, Any] = {int: int, float: float, int | None: int, float | None: float}
         kind = kinds.get(field.type, str)
@@ -113,9 +115,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             name,
             type=kind,
-            default=field.default,
+            default=None if required else field.default,
             choices=choices,
-            required=field.metadata.get("required", False),
+            required=required,
             metavar=None if choices else ("N" if kind is not str else "VALUE"),
             **kwargs,
         )

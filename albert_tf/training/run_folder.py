@@ -1,0 +1,103 @@
+"""The folders of a fine-tuning run: OUT.training while it is under way, OUT when it is finished.
+
+Both are replaced or removed only where they are known by their run.json: a mistyped --out must not cost anyone a folder.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from albert_tf.conversion.assign import listing
+from albert_tf.data.tables import write_labels
+from albert_tf.errors import InputError
+from albert_tf.evaluation.report import plot_confusion_matrix, plot_history, write_json
+from albert_tf.files import refuse_existing, written_whole
+from albert_tf.tasks.classification import AlbertTextClassifier
+from albert_tf.training.run_config import RunConfig, read_run_config
+
+RUN_FILE = "run.json"
+STATE_FILE = "state.safetensors"
+BEST_FOLDER = "best"
+TENSORBOARD_FOLDER = "tensorboard"
+
+
+def check_out(out: str | Path, *, overwrite: bool) -> None:
+    """Raises InputError when the run folder `out` cannot be made: to be asked before the long part."""
+    path = Path(out)
+    if path.name in ("", ".."):
+        raise InputError(f"--out: expected the name of a folder to create, got {str(out)!r}")
+    refuse_existing(path, overwrite=overwrite)
+    if path.exists():
+        _refuse_foreign(path)
+
+
+def work_folder(run: RunConfig, *, overwrite: bool) -> Path:
+    """The folder of the run's state: a new one, or that of an interrupted run with the same settings.
+
+    Args:
+        run: the settings; they are written there.
+        overwrite: forget an interrupted run.
+
+    Raises:
+        InputError: an interrupted run with other settings, or a folder that no run made.
+    """
+    out = Path(run.out)
+    work = out.with_name(f"{out.name}.training")
+    if work.exists():
+        _refuse_foreign(work)
+        if not overwrite and (work / STATE_FILE).exists():
+            _refuse_other_settings(work, run)
+            return work
+        shutil.rmtree(work)
+    with written_whole(work) as temporary:
+        temporary.mkdir()
+        (temporary / RUN_FILE).write_text(run.to_json(), encoding="utf-8")
+    return work
+
+
+def write_run_folder(
+    run: RunConfig,
+    model: AlbertTextClassifier,
+    history: list[dict[str, float]],
+    summary: dict[str, Any],
+    work: Path,
+    *,
+    overwrite: bool,
+) -> None:
+    """Writes `run.out`, whole: the model as a preset, run.json, labels.txt, figures and pictures.
+
+    Args:
+        run: the settings.
+        model: with the weights to keep.
+        history: the figures of each round, as `plot_history` takes them.
+        summary: becomes metrics.json; "valid" holds the metrics on the validation file, or nothing.
+        work: the run's state, for TensorBoard's files.
+        overwrite: whether `run.out` may exist.
+    """
+    with written_whole(run.out, overwrite=overwrite) as folder:
+        model.save_pretrained(folder)
+        (folder / RUN_FILE).write_text(run.to_json(), encoding="utf-8")
+        write_labels(folder / "labels.txt", model.labels)
+        write_json(folder / "metrics.json", summary)
+        write_json(folder / "history.json", history)
+        plot_history(history, folder / "curves.png")
+        if summary["valid"]:
+            plot_confusion_matrix(summary["valid"]["confusion_matrix"], model.labels, folder / "confusion_matrix.png")
+        shutil.copytree(work / TENSORBOARD_FOLDER, folder / TENSORBOARD_FOLDER)
+
+
+def _refuse_foreign(path: Path) -> None:
+    if not path.is_dir():
+        raise InputError(f"{path} is a file, so it is not replaced; choose another --out")
+    held = sorted(entry.name for entry in path.iterdir())
+    if held and RUN_FILE not in held:
+        raise InputError(f"{path} is not of a run (it holds {listing(held)}), so it is not replaced; choose another --out")
+
+
+def _refuse_other_settings(work: Path, run: RunConfig) -> None:
+    differences = run.differences(read_run_config(work / RUN_FILE))
+    if differences:
+        raise InputError(
+            f"{work}: an interrupted run with other settings ({'; '.join(differences)}); give the same ones to "
+            "go on with it, another --out, or --overwrite to start again"
+        )

@@ -1,0 +1,56 @@
+import pytest
+from small_vocabularies import LINES
+
+from albert_tf.errors import InputError
+from albert_tf.tokenization.training import train_sentencepiece
+
+
+def test_special_pieces_and_size():
+    vocabulary = train_sentencepiece(iter(LINES * 20), 140)
+    assert vocabulary.size == 140
+    first = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "(", ")", '"', "-", ".", "–", "£", "€"]
+    assert vocabulary.pieces(list(range(13))) == first
+    assert (vocabulary.pad_id, vocabulary.unk_id, vocabulary.cls_id) == (0, 1, 2)
+    assert vocabulary.decode(vocabulary.encode(LINES[0])) == LINES[0].lower()
+
+
+def test_text_rules_are_applied_and_kept():
+    assert not [p for p in train_sentencepiece(LINES * 20, 140).pieces(list(range(5, 140))) if p != p.lower()]
+    cased = train_sentencepiece(LINES * 20, 140, lower=False, keep_accents=True, quotes=True)
+    assert cased.options() == {"lower": False, "keep_accents": True, "quotes": True}
+    assert [p for p in cased.pieces(list(range(5, 140))) if p != p.lower()]
+
+
+def test_same_text_same_model():
+    assert train_sentencepiece(LINES * 20, 140).model == train_sentencepiece(LINES * 20, 140).model
+
+
+def test_long_lines_count_in_full():
+    word = "wheelbarrows"
+    vocabulary = train_sentencepiece([*LINES * 20, f"{word} " * 3000], 140)
+    assert f"▁{word}" in vocabulary.pieces(list(range(140)))
+
+
+def test_largest_size_is_named():
+    with pytest.raises(InputError, match=r"vocabulary_size: 5000 is more .* at most (\d+)") as caught:
+        train_sentencepiece(LINES * 20, 5000)
+    largest = int(str(caught.value).split("at most ")[1].split(",")[0])
+    assert train_sentencepiece(LINES * 20, largest).size == largest
+
+
+def test_smallest_size_is_named():
+    with pytest.raises(InputError, match=r"vocabulary_size: 20 is too few .* at least (\d+)") as caught:
+        train_sentencepiece(LINES * 20, 20)
+    smallest = int(str(caught.value).split("at least ")[1])
+    assert train_sentencepiece(LINES * 20, smallest).size == smallest
+
+
+@pytest.mark.parametrize(("lines", "message"), [([], "found none"), (["", " \t"], "found none"), ("ab", "one string")])
+def test_no_text(lines, message):
+    with pytest.raises(InputError, match=message):
+        train_sentencepiece(lines, 100)
+
+
+def test_impossible_size():
+    with pytest.raises(InputError, match="whole number above 0, got 0"):
+        train_sentencepiece(LINES, 0)
