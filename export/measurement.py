@@ -1,10 +1,12 @@
 """Load time, memory and latency of a `.tflite` file, each measured in a process of its own.
 
-Run as a program it measures one file and prints JSON: `python -m export.measurement model.tflite < texts.txt`.
+Run as a program it measures one file on the JSON list of texts on standard input and prints JSON:
+`echo '["a text"]' | python -m export.measurement model.tflite THREADS REPEATS`.
 """
 
 import dataclasses
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -17,6 +19,7 @@ from albert_tf.errors import InputError
 from export.runtime import TFLiteRunner
 
 WARM_UP_RUNS = 3
+_ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,14 +45,26 @@ def measure(path: str | Path, texts: Sequence[str], *, threads: int = 1, repeats
     """Measures `path` on `texts` in a fresh process, so that nothing loaded before counts.
 
     Raises:
-        InputError: no texts, or the file cannot be run.
+        InputError: no texts, `repeats` below 1, or the file cannot be run.
     """
-    if not texts:
-        raise InputError("expected at least one text to measure on")
+    if isinstance(texts, str) or not len(texts):
+        raise InputError(f"texts: expected a list of at least one text to measure on, got {texts!r}")
+    if repeats < 1:
+        raise InputError(f"repeats: expected at least 1, got {repeats}")
     command = [sys.executable, "-m", "export.measurement", str(path), str(threads), str(repeats)]
-    done = subprocess.run(command, input=json.dumps(list(texts)), capture_output=True, text=True, check=False)
+    # The new process must find this very package, also where it is not installed.
+    search = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        command,
+        input=json.dumps(list(texts)),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": search},
+    )
     if done.returncode:
-        raise InputError(f"{path}: cannot be measured: {done.stderr.strip().splitlines()[-1]}")
+        reason = (done.stderr.strip().splitlines() or [f"the process ended with {done.returncode}"])[-1]
+        raise InputError(f"{path}: cannot be measured: {reason.removeprefix(f'{path}: ')}")
     return Measurement(**json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -86,6 +101,14 @@ def _resident_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in bytes on macOS
 
 
+def _main() -> None:
+    path, threads, repeats = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    try:
+        measured = _measure_here(path, json.load(sys.stdin), threads, repeats)
+    except InputError as error:
+        sys.exit(str(error))
+    print(json.dumps(dataclasses.asdict(measured)))
+
+
 if __name__ == "__main__":
-    file, thread_count, repeat_count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    print(json.dumps(dataclasses.asdict(_measure_here(file, json.load(sys.stdin), thread_count, repeat_count))))
+    _main()

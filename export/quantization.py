@@ -1,9 +1,14 @@
 """How the weights of a TFLite file are stored: named recipes."""
 
 import dataclasses
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from albert_tf.errors import InputError
+
+# Dynamic-range quantisation leaves smaller arrays as they are (tensorflow/lite quantization, min_elements_for_weights).
+SMALLEST_INT8 = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +36,13 @@ class Recipe:
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
         if self.weight_bytes == 2:
             converter.target_spec.supported_types = [tf.float16]
+
+    def stored_bytes(self, path: str, shape: Sequence[int]) -> int:
+        """Bytes that the weight called `path` takes."""
+        values = math.prod(shape)
+        # The position table is added, not looked up, and only operators that multiply or look up take int8 weights.
+        stays_float = len(shape) < 2 or values < SMALLEST_INT8 or "/position_embedding/" in path
+        return values * (4 if self.weight_bytes == 1 and stays_float else self.weight_bytes)
 
 
 RECIPES = {

@@ -66,8 +66,8 @@ def export_tflite(
     if form not in FORMS:
         raise InputError(f"form: expected one of {', '.join(FORMS)}; got {form!r}")
     longest = min(task.required_tokenizer.max_length, task.backbone.config.max_sequence_length)
-    if length is not None and not 3 <= length <= longest:
-        raise InputError(f"length: expected 3 to {longest} tokens, got {length}")
+    if length is not None and not (isinstance(length, int) and 3 <= length <= longest):
+        raise InputError(f"length: expected a whole number from 3 to {longest} tokens, got {length!r}")
     refuse_existing(path, overwrite=overwrite, file=True)
     task = _in_float32(task)
     model = convert(task, chosen, form=form, length=length)
@@ -87,9 +87,8 @@ def convert(task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) 
 
     signature = [tf.TensorSpec((1, length), tf.int32, name) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)]
     # ExportArchive is the one way in which the converter finds Keras 3 variables; others give, without an error, a
-    # small file whose weights are unbound (tensorflow#98964).
+    # small file whose weights are unbound (tensorflow#98964). It tracks the variables of its endpoints by itself.
     archive = keras.export.ExportArchive()
-    archive.track(task)
     archive.add_endpoint(SIGNATURE, serve, input_signature=signature)
     with tempfile.TemporaryDirectory() as folder:
         archive.write_out(folder, verbose=False)

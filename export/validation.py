@@ -8,14 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from albert_tf.errors import CheckError, InputError
-from albert_tf.tasks.base import AlbertTask
+from albert_tf.tasks.base import AlbertTask, Encoded
 from albert_tf.tasks.classification import softmax
 from export.quantization import Recipe
 from export.runtime import TFLiteRunner
 
-# Graph, quantisation scales, and the biases and layer norms that stay float32 (none is over 1,024 values long).
-OVERHEAD_SHARE = 0.03
-OVERHEAD_BYTES = 200_000
+# What a model holds beside its weights: the graph, some of it for each block that is written out, and quantisation
+# scales. The converter may also merge equal vectors, such as biases of zeros.
+TOLERATED_SHARE = 0.03
+GRAPH_BYTES = 40_000
+GRAPH_BYTES_PER_STEP = 14_000
 # Where the Keras model prefers a label by this much, the file must prefer the same one.
 CLEAR_MARGIN = 0.2
 
@@ -70,43 +72,75 @@ def check_export(
         model_bytes: length of the model in it, before the associated files.
         task: the float32 Keras task.
         recipe: how the file's weights are stored.
-        texts: what to compare on.
+        texts: what to compare on; None for built-in sentences.
 
     Raises:
-        ExportError: the size does not fit the parameters, an output is not finite, or the answers differ too much.
+        ExportError: the file cannot be run, its size does not fit the parameters, its tokenizer is another one, an output
+            is not finite, or the answers differ too much.
+        InputError: `texts` is empty or holds something other than strings.
     """
-    parameters = task.count_params()
-    expected = parameters * recipe.weight_bytes
-    lowest, highest = 0.97 * expected, (1 + OVERHEAD_SHARE) * expected + OVERHEAD_BYTES
-    if not lowest <= model_bytes <= highest:
-        raise ExportError(
-            f"{parameters:,} parameters as {recipe.name} should take about {expected:,} bytes (at most {highest:,.0f}), "
-            f"the model has {model_bytes:,}: weights are missing from it or stored more than once"
-        )
-    texts = list(texts or CHECK_TEXTS)
+    texts = list(CHECK_TEXTS if texts is None else texts)
+    if not texts:
+        raise InputError("texts: expected at least one text to compare the file and the model on")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.tflite"
         path.write_bytes(content)
-        runner = TFLiteRunner(path)
-        encoded = runner.tokenizer.encode_batch(texts)
+        try:
+            runner = TFLiteRunner(path)
+        except InputError as error:
+            raise ExportError(f"the file cannot be run: {str(error).removeprefix(f'{path}: ')}") from error
+        _check_size(model_bytes, task, recipe, form=runner.settings["form"], length=runner.length)
+        encoded = task.required_tokenizer.encode_batch(texts, length=runner.tokenizer.max_length)
+        if runner.tokenizer.encode_batch(texts) != encoded:
+            raise ExportError("the file's tokenizer gives other ids than the model's: it is not the same tokenizer")
         from_file = np.concatenate([runner.run(*example) for example in encoded])
-    if not np.isfinite(from_file).all():
-        raise ExportError(f"the file gives outputs that are not finite numbers for {texts[0]!r} or another text")
+    return _compare(from_file, task, encoded, texts, recipe, size_bytes=len(content), model_bytes=model_bytes)
+
+
+def _check_size(model_bytes: int, task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) -> None:
+    lowest, highest = size_limits(task, recipe, form=form, length=length)
+    if not lowest <= model_bytes <= highest:
+        raise ExportError(
+            f"{task.count_params():,} parameters as {recipe.name} should take {lowest:,} to {highest:,} bytes, the model "
+            f"has {model_bytes:,}: weights are missing from it or stored more than once"
+        )
+
+
+def size_limits(task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) -> tuple[int, int]:
+    """The fewest and the most bytes that a model with every weight, once, can take."""
+    config = task.backbone.config
+    # Of the position table the converter keeps the rows that a fixed length uses.
+    dropped = 0 if length is None else (config.max_sequence_length - length) * config.embedding_dim
+    lowest = recipe.weight_bytes * (task.count_params() - dropped)
+    highest = sum(recipe.stored_bytes(path, weight.shape) for path, weight in task.named_weights().items())
+    steps = len(config.block_schedule if form == "unrolled" else set(config.block_schedule))
+    return (
+        round((1 - TOLERATED_SHARE) * lowest),
+        round((1 + TOLERATED_SHARE) * highest) + GRAPH_BYTES + GRAPH_BYTES_PER_STEP * steps,
+    )
+
+
+def _compare(
+    from_file: np.ndarray, task: AlbertTask, encoded: Sequence[Encoded], texts: Sequence[str], recipe: Recipe, **sizes: int
+) -> ExportReport:
+    finite = np.isfinite(from_file).all(axis=-1)
+    if not finite.all():
+        raise ExportError(f"the file gives outputs that are not finite numbers, first for {texts[finite.argmin()]!r}")
     from_keras = softmax(task.raw_outputs(encoded))
     differences = np.abs(from_file - from_keras)
     agrees = from_file.argmax(-1) == from_keras.argmax(-1)
     ordered = np.sort(from_keras, axis=-1)
     clear = ordered[:, -1] - ordered[:, -2] > CLEAR_MARGIN
     report = ExportReport(
-        size_bytes=len(content),
-        model_bytes=model_bytes,
-        bytes_per_parameter=model_bytes / parameters,
+        **sizes,
+        bytes_per_parameter=sizes["model_bytes"] / task.count_params(),
         texts=len(texts),
         max_difference=float(differences.max()),
         mean_difference=float(differences.mean()),
         agreement=float(agrees.mean()),
     )
-    if report.mean_difference > recipe.max_mean_difference or not agrees[clear].all():
+    # Written so that a NaN fails it too.
+    if not report.mean_difference <= recipe.max_mean_difference or not agrees[clear].all():
         raise ExportError(
             f"the file's answers differ from the Keras model's: mean difference {report.mean_difference:.2g} (at most "
             f"{recipe.max_mean_difference:.2g} for {recipe.name}), same decision on {report.agreement:.0%} of "

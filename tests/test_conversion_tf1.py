@@ -8,75 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tf1_writer
+from tf1_folders import same_block, same_rest
 from tf1_writer import PUBLISHED, save, save_folder, save_published, variables
 
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion import tf1
-from albert_tf.conversion.tf1 import checkpoint_prefix, closest, read_tf1
+from albert_tf.conversion.tf1 import read_tf1
 from albert_tf.errors import InputError
 from albert_tf.parameters import count_parameters
 
 DATA = "model.ckpt-best.data-00000-of-00001"
 BLOCK = "bert/encoder/transformer/group_{}/inner_group_{}"
-
-
-@pytest.fixture(scope="module")
-def released(tmp_path_factory):
-    """A tiny folder like the released ones; tests that change it copy it."""
-    folder = save_folder(tmp_path_factory.mktemp("released") / "albert_base")
-    (folder / "30k-clean.model").write_bytes(b"model")
-    (folder / "30k-clean.vocab").write_bytes(b"ignored")
-    return folder
-
-
-@pytest.fixture
-def copied(released, tmp_path):
-    return Path(shutil.copytree(released, tmp_path / "albert_base"))
-
-
-def same_block(weights, values, ours, group, inner):
-    """Compares the block number `ours` with the names written out from the published list."""
-    block = BLOCK.format(group, inner)
-    pairs = {
-        f"encoder/attention_{ours}/query": f"{block}/attention_1/self/query",
-        f"encoder/attention_{ours}/key": f"{block}/attention_1/self/key",
-        f"encoder/attention_{ours}/value": f"{block}/attention_1/self/value",
-        f"encoder/attention_{ours}/output": f"{block}/attention_1/output/dense",
-        f"encoder/feed_forward_{ours}/intermediate": f"{block}/ffn_1/intermediate/dense",
-        f"encoder/feed_forward_{ours}/output": f"{block}/ffn_1/intermediate/output/dense",
-    }
-    for name, theirs in pairs.items():
-        for part in ("kernel", "bias"):
-            np.testing.assert_array_equal(weights[f"{name}/{part}"], values[f"{theirs}/{part}"], name)
-    for part in ("gamma", "beta"):
-        after_attention = weights[f"encoder/attention_{ours}/layer_norm/{part}"]
-        after_feed_forward = weights[f"encoder/feed_forward_{ours}/layer_norm/{part}"]
-        np.testing.assert_array_equal(after_attention, values[f"{block}/LayerNorm/{part}"])
-        np.testing.assert_array_equal(after_feed_forward, values[f"{block}/LayerNorm_1/{part}"])
-
-
-def same_rest(weights, values):
-    """Compares what is outside the blocks."""
-    pairs = {
-        "embeddings/word_embedding/embeddings": "bert/embeddings/word_embeddings",
-        "embeddings/segment_embedding/embeddings": "bert/embeddings/token_type_embeddings",
-        "embeddings/position_embedding/embeddings": "bert/embeddings/position_embeddings",
-        "embeddings/layer_norm/gamma": "bert/embeddings/LayerNorm/gamma",
-        "embeddings/layer_norm/beta": "bert/embeddings/LayerNorm/beta",
-        "embeddings/projection/kernel": "bert/encoder/embedding_hidden_mapping_in/kernel",
-        "embeddings/projection/bias": "bert/encoder/embedding_hidden_mapping_in/bias",
-        "pooler/kernel": "bert/pooler/dense/kernel",
-        "pooler/bias": "bert/pooler/dense/bias",
-        "masked_lm/transform/kernel": "cls/predictions/transform/dense/kernel",
-        "masked_lm/transform/bias": "cls/predictions/transform/dense/bias",
-        "masked_lm/layer_norm/gamma": "cls/predictions/transform/LayerNorm/gamma",
-        "masked_lm/layer_norm/beta": "cls/predictions/transform/LayerNorm/beta",
-        "masked_lm/output_bias": "cls/predictions/output_bias",
-        "sentence_order/bias": "cls/seq_relationship/output_bias",
-    }
-    for name, theirs in pairs.items():
-        np.testing.assert_array_equal(weights[name], values[theirs], name)
-    np.testing.assert_array_equal(weights["sentence_order/kernel"], values["cls/seq_relationship/output_weights"].T)
 
 
 def test_every_variable_arrives_under_our_name(released):
@@ -266,140 +208,6 @@ def test_other_float_types_become_float32(tmp_path):
     weights = read_tf1(save_folder(tmp_path, values=values)).weights
     assert {weight.dtype for weight in weights.values()} == {np.dtype(np.float32)}
     np.testing.assert_array_equal(weights["pooler/bias"], values["bert/pooler/dense/bias"].astype(np.float32))
-
-
-def test_a_flipped_byte_names_the_tensor(copied):
-    path = copied / DATA
-    raw = bytearray(path.read_bytes())
-    raw[2] ^= 1  # tensors lie in the order of their names
-    path.write_bytes(raw)
-    with pytest.raises(InputError, match=r"model\.ckpt-best: cannot read tensor bert/embeddings/LayerNorm/beta"):
-        read_tf1(copied)
-
-
-def test_every_flipped_byte_of_the_data_is_noticed(copied, released):
-    whole = (released / DATA).read_bytes()
-    for position in range(0, len(whole), 151):
-        (copied / DATA).write_bytes(whole[:position] + bytes([whole[position] ^ 0x40]) + whole[position + 1 :])
-        with pytest.raises(InputError, match="cannot read tensor"):
-            read_tf1(copied)
-
-
-def test_a_flipped_byte_of_the_index_gives_the_same_weights_or_an_error(copied, released):
-    expected = read_tf1(released).weights
-    whole = (released / "model.ckpt-best.index").read_bytes()
-    refused = 0
-    for position in range(0, len(whole), 7):
-        changed = whole[:position] + bytes([whole[position] ^ 0x11]) + whole[position + 1 :]
-        (copied / "model.ckpt-best.index").write_bytes(changed)
-        try:
-            weights = read_tf1(copied).weights
-        except InputError:
-            refused += 1
-        else:
-            assert weights.keys() == expected.keys()
-            assert all(np.array_equal(weights[name], expected[name]) for name in expected)
-    assert refused > len(whole) / 7 / 2
-
-
-@pytest.mark.parametrize("left", [0, 1, 100, -1])
-def test_a_truncated_data_file_names_the_tensor(copied, left):
-    path = copied / DATA
-    path.write_bytes(path.read_bytes()[:left])
-    with pytest.raises(InputError, match=r"cannot read tensor .*damaged or cut off"):
-        read_tf1(copied)
-
-
-def test_truncation_within_the_training_state_is_noticed_too(tmp_path):
-    folder = save_folder(tmp_path, values=variables(PUBLISHED) | {"global_step": np.int64(7)})
-    path = folder / DATA
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(InputError, match="cannot read tensor global_step"):
-        read_tf1(folder)
-
-
-@pytest.mark.parametrize("contents", [b"", b"no table", b"x" * 1000])
-def test_an_index_that_is_none_is_refused(copied, contents):
-    (copied / "model.ckpt-best.index").write_bytes(contents)
-    with pytest.raises(InputError, match=r"model\.ckpt-best\.index: damaged or not a TF1 checkpoint"):
-        read_tf1(copied)
-
-
-def remove(name):
-    return lambda folder: (folder / name).unlink()
-
-
-def copy(name, new):
-    return lambda folder: shutil.copy(folder / name, folder / new)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (remove("albert_config.json"), "expected one albert_config.json with the checkpoint; there is none"),
-        (copy("albert_config.json", "albert_config_2.json"), "found albert_config.json, albert_config_2.json"),
-        (remove(DATA), "the weights belong in model.ckpt-best.data-00000-of-00001 beside the .index; there is none"),
-        (
-            copy(DATA, "model.ckpt-best.data-00000-of-00002"),
-            "found model.ckpt-best.data-00000-of-00001, model.ckpt-best",
-        ),
-        (remove("model.ckpt-best.index"), "expected a TF1 checkpoint (*.index), found 30k-clean.model"),
-        (copy("model.ckpt-best.index", "other.index"), "several checkpoints, model.ckpt-best.index, other.index"),
-        (
-            copy("30k-clean.model", "vocab.txt"),
-            "expected one vocabulary file (*.model, *.spm, vocab*.txt), found 30k-clean",
-        ),
-    ],
-)
-def test_a_missing_or_ambiguous_file_is_named(copied, change, message):
-    change(copied)
-    with pytest.raises(InputError) as error:
-        read_tf1(copied)
-    assert message in str(error.value)
-
-
-def test_the_state_file_decides_between_checkpoints(copied):
-    for step in (1, 2):
-        save(copied / f"model.ckpt-{step}", variables(PUBLISHED, seed=step))
-    state = 'model_checkpoint_path: "/where/it/was/trained/model.ckpt-2"\nall_model_checkpoint_paths: "model.ckpt-1"\n'
-    (copied / "checkpoint").write_text(state)
-    same_rest(read_tf1(copied).weights, variables(PUBLISHED, seed=2))
-    same_rest(read_tf1(copied / "model.ckpt-1").weights, variables(PUBLISHED, seed=1))
-    (copied / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-3"\n')
-    with pytest.raises(InputError, match="several checkpoints"):
-        read_tf1(copied)
-
-
-def test_a_data_file_without_its_index_is_named(copied):
-    (copied / "model.ckpt-best.index").unlink()
-    with pytest.raises(InputError, match=r"model\.ckpt-best\.index: no such file"):
-        read_tf1(copied / DATA)
-    with pytest.raises(InputError, match="expected a TF1 checkpoint"):
-        read_tf1(copied / "model.ckpt-best")
-
-
-def test_a_keras_training_checkpoint_is_refused(tmp_path):
-    import tensorflow as tf
-
-    tf.train.Checkpoint(v=tf.Variable(1.0)).write(str(tmp_path / "model.ckpt"))
-    (tmp_path / "albert_config.json").write_text(json.dumps(PUBLISHED))
-    with pytest.raises(InputError, match="a TensorFlow 2 object checkpoint"):
-        read_tf1(tmp_path)
-
-
-def test_hidden_files_do_not_count(tmp_path):
-    (tmp_path / "inner").mkdir()
-    for name in ("._a.index", "inner/b.index", "inner/._b.index"):
-        (tmp_path / name).touch()
-    assert closest(tmp_path, "*.index") == [tmp_path / "inner" / "b.index"]
-    assert closest(tmp_path, "*.model") == []
-
-
-def test_the_prefix_of_a_file(tmp_path):
-    (tmp_path / "m.index").touch()
-    for name in ("m", "m.index", "m.meta", "m.data-00001-of-00002"):
-        assert checkpoint_prefix(tmp_path / name) == tmp_path / "m"
-    assert checkpoint_prefix(tmp_path / "n") is None
 
 
 def test_the_table_gives_exactly_the_variables_of_the_original():

@@ -28,7 +28,8 @@ def different(vocabulary, texts):
 
 @pytest.mark.parametrize("name", SMALL)
 def test_same_ids_as_python(name):
-    texts = [*LINES, *REPEATED, *fuzzed_texts(3000, 6), "mill " * 10_000, "x" * 5000, "中" * 5000]
+    between = [f"the{chr(code_point)}Mill" for code_point in range(256)]
+    texts = [*LINES, *between, *REPEATED, *fuzzed_texts(3000, 6), "mill " * 10_000, "x" * 5000, "中" * 5000]
     assert different(SMALL[name](), texts) == []
 
 

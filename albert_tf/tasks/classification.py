@@ -1,6 +1,6 @@
 """Text classification: one label out of several for a text or a pair of texts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
@@ -89,7 +89,8 @@ class AlbertTextClassifier(AlbertTask):
 def _checked_labels(labels: Sequence[str] | None) -> tuple[str, ...]:
     if labels is None:
         raise InputError("labels: expected their names, two or more; there is no trained classifier that has them")
-    if isinstance(labels, str) or not all(isinstance(label, str) for label in labels):
+    listed = isinstance(labels, Iterable) and not isinstance(labels, str)
+    if not listed or not all(isinstance(label, str) for label in labels):
         raise InputError(f"labels: expected a list of names (strings), got {labels!r}")
     if len(labels) < 2 or len(set(labels)) != len(labels):
         raise InputError(f"labels: expected at least two different names, got {list(labels)}")

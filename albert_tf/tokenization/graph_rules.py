@@ -51,10 +51,10 @@ class CodePointTable(tf.Module):
                 if replacement != character:
                     difference = tuple(ord(c) - code_point for c in replacement)
                     slots[code_point] = differences.setdefault(difference, len(differences))
-        pages = {page.tobytes(): number for number, page in enumerate(slots.reshape(-1, _PAGE))}
-        numbers = {page: number for number, page in enumerate(pages)}
-        self._pages = np.array([numbers[page.tobytes()] for page in slots.reshape(-1, _PAGE)], np.int32)
-        self._slots = np.concatenate([np.frombuffer(page, np.int32) for page in pages])
+        pages = [page.tobytes() for page in slots.reshape(-1, _PAGE)]
+        numbers = {page: number for number, page in enumerate(dict.fromkeys(pages))}
+        self._pages = np.array([numbers[page] for page in pages], np.int32)
+        self._slots = np.frombuffer(b"".join(numbers), np.int32)
         self._values = np.array([value for difference in differences for value in difference], np.int32)
         self._row_splits = np.cumsum([0, *map(len, differences)]).astype(np.int64)
 

@@ -1,7 +1,7 @@
 """`AlbertTokenizer`: text in, the three model inputs out."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +139,8 @@ def check_texts(texts: Sequence[str], name: str) -> None:
     """Raises InputError unless `texts` is a list of strings."""
     if isinstance(texts, (str, bytes)):
         raise InputError(f"{name}: expected a list of strings, got one {type(texts).__name__}; write [{texts[:20]!r}]")
+    if not hasattr(texts, "__len__") or isinstance(texts, (Mapping, Set)):
+        raise InputError(f"{name}: expected a list of strings, got {type(texts).__name__}")
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(f"{name}[{index}]: expected a string, got {type(text).__name__} {text!r}")

@@ -66,8 +66,14 @@ def restore_state(path: str | Path, model: keras.Model) -> Progress:
 
 
 def _variables(model: keras.Model) -> dict[str, Any]:
-    """All that a step changes. The index keeps names apart: optimizer slots may repeat them."""
-    variables = [*model.variables, *model.optimizer.variables]
-    metrics = {id(variable) for variable in model.metrics_variables}
-    kept = [variable for variable in variables if id(variable) not in metrics]
-    return {f"{index:04d}/{variable.path}": variable for index, variable in enumerate(kept)}
+    """All that a step changes, by names that are the same in every process.
+
+    Those that Keras gives random generators and the optimizer count up with each one made in a process.
+    """
+    named = {variable.path: variable for variable in model.weights}
+    known = {id(variable) for variable in [*model.weights, *model.metrics_variables]}
+    random_states = [variable for variable in model.variables if id(variable) not in known]
+    named |= {f"random/{index}": variable for index, variable in enumerate(random_states)}
+    for index, variable in enumerate(model.optimizer.variables):
+        named[f"optimizer/{index}/{variable.path.partition('/')[2]}"] = variable
+    return named

@@ -1,0 +1,85 @@
+"""`albert_tf.data.pipeline`: the batches of a training, in the order that batching.py gives."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.data.batching import num_batches, shuffled_batches
+from albert_tf.data.pipeline import training_dataset
+
+PAD = 9
+
+
+def encoded(count: int = 61, seed: int = 0) -> list[tuple[list[int], list[int]]]:
+    """Every example's first token is its number."""
+    lengths = np.random.default_rng(seed).integers(2, 20, count)
+    return [([100 + i] + [1] * (n - 1), [0] * (n // 2) + [1] * (n - n // 2)) for i, n in enumerate(map(int, lengths))]
+
+
+def taken(count: int, **changes: Any) -> list[tuple[dict[str, np.ndarray], np.ndarray]]:
+    arguments: dict[str, Any] = {"batch_size": 8, "pad_id": PAD, "seed": 3} | changes
+    examples = arguments.pop("encoded", encoded())
+    targets = arguments.pop("targets", list(range(len(examples))))
+    batches: Iterator[Any] = training_dataset(examples, targets, **arguments).as_numpy_iterator()
+    return list(islice(batches, count))
+
+
+def test_each_batch_is_what_was_encoded() -> None:
+    examples = encoded()
+    for inputs, targets in taken(num_batches(61, 8)):
+        longest = max(len(examples[i][0]) for i in targets)
+        assert inputs["token_ids"].shape == (len(targets), longest)
+        for row, example in enumerate(targets):
+            token_ids, segment_ids = examples[example]
+            n = len(token_ids)
+            assert inputs["token_ids"][row].tolist() == token_ids + [PAD] * (longest - n)
+            assert inputs["segment_ids"][row].tolist() == segment_ids + [0] * (longest - n)
+            assert inputs["padding_mask"][row].tolist() == [1] * n + [0] * (longest - n)
+
+
+def test_an_epoch_has_every_example_once_and_the_next_another_order() -> None:
+    steps = num_batches(61, 8)
+    batches = [targets.tolist() for _, targets in taken(3 * steps)]
+    epochs = [batches[start : start + steps] for start in range(0, 3 * steps, steps)]
+    for number, epoch in enumerate(epochs):
+        assert sorted(i for batch in epoch for i in batch) == list(range(61))
+        lengths = [len(token_ids) for token_ids, _ in encoded()]
+        assert epoch == [b.tolist() for b in shuffled_batches(lengths, 8, seed=3, epoch=number)]
+    assert epochs[0] != epochs[1] != epochs[2]
+
+
+@pytest.mark.parametrize("start_step", [1, 7, 8, 9, 20])
+def test_resuming_gives_the_batches_that_would_have_followed(start_step: int) -> None:
+    whole = taken(start_step + 5)[start_step:]
+    for (inputs, targets), (expected, expected_targets) in zip(taken(5, start_step=start_step), whole, strict=True):
+        np.testing.assert_array_equal(targets, expected_targets)
+        for name, value in expected.items():
+            np.testing.assert_array_equal(inputs[name], value)
+
+
+def test_seeds() -> None:
+    assert [t.tolist() for _, t in taken(4)] == [t.tolist() for _, t in taken(4)]
+    assert [t.tolist() for _, t in taken(4)] != [t.tolist() for _, t in taken(4, seed=4)]
+
+
+def test_a_fixed_length() -> None:
+    for inputs, _ in taken(10, length=24):
+        assert inputs["token_ids"].shape[1] == inputs["padding_mask"].shape[1] == 24
+
+
+def test_one_signature_for_all_batches() -> None:
+    """So that a training step is traced once: lengths and the last batch's size are left open."""
+    inputs, targets = training_dataset(encoded(), [0.5] * 61, batch_size=8, pad_id=PAD, seed=0).element_spec
+    assert {name: (spec.shape.as_list(), spec.dtype) for name, spec in inputs.items()} == {
+        name: ([None, None], tf.int32) for name in ("token_ids", "segment_ids", "padding_mask")
+    }
+    assert targets.shape.as_list() == [None] and targets.dtype.is_floating
+    assert training_dataset(encoded(), [1] * 61, batch_size=8, pad_id=PAD, seed=0).element_spec[1].dtype.is_integer
+
+
+def test_more_examples_in_a_batch_than_there_are() -> None:
+    assert [len(targets) for _, targets in taken(3, encoded=encoded(5), batch_size=32)] == [5, 5, 5]

@@ -1,0 +1,91 @@
+"""`albert_tf.training.checkpoints`: all that a step changes comes back, or the file is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from tiny_models import DROPPING, example_inputs
+
+from albert_tf.backbone import AlbertBackbone
+from albert_tf.errors import InputError
+from albert_tf.tasks.classification import AlbertTextClassifier
+from albert_tf.training.checkpoints import Progress, restore_state, save_state
+from albert_tf.training.optimizers import AdamW
+
+PROGRESS = Progress(2, [{"loss": 0.5}, {"loss": 0.25}], 1, "digest")
+
+
+def compiled(labels: tuple[str, ...] = ("a", "b"), seed: int = 0) -> Any:
+    keras.utils.set_random_seed(seed)
+    model = AlbertTextClassifier(AlbertBackbone(DROPPING), labels=labels)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(AdamW(1e-2), loss, metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")], run_eagerly=True)
+    model.optimizer.build(model.trainable_variables)
+    return model
+
+
+def step(model: Any) -> float:
+    return float(model.train_on_batch(example_inputs(), np.array([0, 1, 0]))[0])
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[float]]:
+    """A state after one step, and the losses of the steps after it."""
+    model = compiled()
+    step(model)
+    path = tmp_path_factory.mktemp("state") / "state.safetensors"
+    save_state(path, model, PROGRESS)
+    return path, [step(model) for _ in range(2)]
+
+
+def test_a_restored_model_goes_on_as_the_old_one_did(saved: tuple[Path, list[float]]) -> None:
+    """With dropout: without its random states, or the optimizer's slots, the losses would be others."""
+    path, losses = saved
+    model = compiled(seed=9)
+    assert restore_state(path, model) == PROGRESS
+    assert int(model.optimizer.iterations) == 1
+    assert [step(model) for _ in losses] == losses
+    assert step(model) != losses[-1]
+
+
+def test_the_state_is_replaced(saved: tuple[Path, list[float]], tmp_path: Path) -> None:
+    model = compiled()
+    for progress in (Progress(), PROGRESS):
+        save_state(tmp_path / "state", model, progress)
+        assert restore_state(tmp_path / "state", model) == progress
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+@pytest.mark.parametrize("labels", [("a", "b", "c"), None], ids=["another head", "no head"])
+def test_another_model_is_refused_and_left_alone(
+    saved: tuple[Path, list[float]], labels: tuple[str, ...] | None
+) -> None:
+    if labels is None:
+        model: Any = AlbertBackbone(DROPPING)
+        model.compile(AdamW())
+    else:
+        model = compiled(labels)
+    before = [np.asarray(variable).copy() for variable in model.variables]
+    with pytest.raises(InputError, match=r"another model.*; choose another --out, or --overwrite"):
+        restore_state(saved[0], model)
+    for variable, value in zip(model.variables, before, strict=True):
+        np.testing.assert_array_equal(variable, value)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 64, b"cut"], ids=str)
+def test_a_damaged_file_is_refused(saved: tuple[Path, list[float]], content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "state.safetensors"
+    path.write_bytes(saved[0].read_bytes()[:-8] if content == b"cut" else content)
+    with pytest.raises(InputError, match=r"damaged training state .*--overwrite"):
+        restore_state(path, compiled())
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    model = compiled()
+    save_state(tmp_path / "state", model, PROGRESS)
+    save_file(load_file(tmp_path / "state"), tmp_path / "weights")  # the same tensors without the progress
+    with pytest.raises(InputError, match="damaged training state"):
+        restore_state(tmp_path / "weights", model)
