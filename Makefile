@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .venv-peers
 STAMP := $(VENV)/.installed
 
 .PHONY: demo test test-clients lint bench clean
@@ -12,23 +13,29 @@ demo: $(STAMP)  ## the main job end to end: fine-tune, export int8 TFLite, run i
 test: $(STAMP)  ## all tests but those of other runtimes
 	$(BIN)/python -m pytest -m "not clients" -n 2 --dist loadfile
 
-test-clients: $(STAMP)  ## tests that need runtimes beside ours
-	$(BIN)/python -m pytest -m clients
+test-clients: $(STAMP) $(PEERS)/.installed  ## tests that need runtimes and systems beside ours
+	$(BIN)/python -m pytest -m clients --ignore-glob "*/test_clients_peers_*"
+	$(PEERS)/bin/python -m pytest -m clients tests/test_clients_peers_*.py
 
 lint: $(STAMP)  ## style, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(STAMP)  ## every benchmark: minutes each; docs/benchmarks.md says what they show
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[peers]"
-	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+bench: $(PEERS)/.installed  ## every benchmark, on real data in ALBERT_TF_DATA; docs/benchmarks.md says what they show
+	for script in $(filter-out benchmarks/common.py,$(wildcard benchmarks/*.py)); do $(PEERS)/bin/python $$script || exit 1; done
 
 clean:
-	rm -rf $(VENV) runs build *.egg-info
+	rm -rf $(VENV) $(PEERS) runs build *.egg-info
 
 $(STAMP): setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt pip setuptools
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+$(PEERS)/.installed: setup.py constraints-peers.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --constraint constraints-peers.txt pip setuptools
+	$(PEERS)/bin/python -m pip install --quiet --constraint constraints-peers.txt --editable ".[garden,peers]" pytest
 	touch $@

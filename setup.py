@@ -36,7 +36,8 @@ setup(
         "garden": ["tf-models-official==2.20.0"],
         "beam": ["apache-beam>=2.77"],
         "hub": ["huggingface_hub>=0.24", "kagglehub>=0.3"],
-        "peers": ["keras-hub==0.32.0"],  # what benchmarks/ compares with
+        # What tests and benchmarks compare with.
+        "peers": ["keras-hub==0.32.0", "torch>=2.8", "transformers>=5"],
         "dev": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff", "tensorboard"],
     },
     classifiers=[

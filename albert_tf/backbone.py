@@ -6,9 +6,10 @@ from typing import Any
 import keras
 
 from albert_tf.config import AlbertConfig
-from albert_tf.conversion.assign import assign
+from albert_tf.conversion.assign import assign, unfilled
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
+from albert_tf.layers.configured import initial_matrices, matrix_initializer
 from albert_tf.layers.embeddings import AlbertEmbeddings
 from albert_tf.layers.encoder import AlbertEncoder
 from albert_tf.presets import load_checkpoint
@@ -48,7 +49,7 @@ class AlbertBackbone(keras.Model):
         policy = keras.dtype_policies.get(dtype)
         embeddings = AlbertEmbeddings(config, dtype=policy, name="embeddings")
         encoder = AlbertEncoder(config, rematerialize=rematerialize, dtype=policy, name="encoder")
-        initializer = keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+        initializer = matrix_initializer(config)
         pooler_layer = keras.layers.Dense(
             config.hidden_dim, "tanh", kernel_initializer=initializer, dtype=policy, name="pooler"
         )
@@ -86,9 +87,16 @@ class AlbertBackbone(keras.Model):
             InputError: the source cannot be read, or a weight is missing, left over or of another shape.
         """
         checkpoint = load_checkpoint(source)
-        backbone = cls(checkpoint.config, **kwargs)
+        backbone = cls.unfilled(checkpoint.config, **kwargs)
         backbone.load_named_weights(checkpoint.backbone_weights, source=str(source))
         return backbone
+
+    @classmethod
+    def unfilled(cls, config: AlbertConfig, **kwargs: Any) -> "AlbertBackbone":
+        """An encoder whose matrices hold anything until its weights are loaded: neither time nor memory is spent on
+        random values that are replaced at once."""
+        with initial_matrices(unfilled):
+            return cls(config, **kwargs)
 
     def pool(self, sequence_output: Any) -> Any:
         """`pooled_output` (B, H) of a `sequence_output` (B, S, H).

@@ -14,6 +14,7 @@ from typing import Any
 from albert_tf.errors import InputError
 from albert_tf.files import read_text, written_whole
 
+FACTORIZATIONS = ("embeddings", "words")
 SHARING_MODES = ("all", "attention", "ffn", "none")
 ACTIVATIONS = ("gelu_tanh", "gelu_erf", "relu", "linear")
 
@@ -44,6 +45,17 @@ _PUBLISHED_UNUSED = {
     "down_scale_factor": (1,),
     "layers_to_keep": ([],),
 }
+# Keys of BERT's config that brightmart/albert_zh kept, and its own ln_type; no published ALBERT of another kind has
+# any. Its code reads ln_type only. None: any value.
+_ALBERT_ZH_KEYS: dict[str, str | None] = {
+    "directionality": "bidi",
+    "ln_type": "postln",
+    "pooler_type": "first_token_transform",
+    "pooler_fc_size": None,
+    "pooler_num_attention_heads": None,
+    "pooler_num_fc_layers": None,
+    "pooler_size_per_head": None,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +64,11 @@ class AlbertConfig:
 
     Attributes:
         vocabulary_size: rows of the word table, V.
-        embedding_dim: width of the three embedding tables, E. Where it differs from `hidden_dim`, a dense layer
-            projects E → H (factorised embedding, section 3.1); where it is equal there is no projection, as in BERT.
+        embedding_dim: width of the word table, E.
+        factorization: what is E wide, until a dense layer projects it to H (factorised embedding, section 3.1).
+            "embeddings", as published: all three tables; their normalised sum is projected, and where E = H there is
+            no projection, as in BERT. "words", as in brightmart/albert_zh: the word table alone; its rows are
+            projected, without bias, and added to segment and position tables of width H.
         hidden_dim: width of the encoder, H; a multiple of `num_heads`.
         intermediate_dim: width of the feed-forward layer.
         num_layers: encoder layers, each run once per forward pass whatever their weights.
@@ -70,6 +85,8 @@ class AlbertConfig:
         attention_dropout: dropout rate on the attention probabilities, in [0, 1).
         initializer_range: standard deviation of the truncated normal initialiser.
         layer_norm_epsilon: the published models use 1e-12.
+        masked_lm_layer_norm_epsilon: that of the masked-word head where it is another one, as in KerasHub (1e-5); None
+            for `layer_norm_epsilon`.
 
     Raises:
         InputError: a field has the wrong type or cannot be built; the message names it.
@@ -81,6 +98,7 @@ class AlbertConfig:
     num_layers: int
     num_heads: int
     embedding_dim: int = 128
+    factorization: str = "embeddings"
     num_groups: int = 1
     num_inner_repetitions: int = 1
     sharing: str = "all"
@@ -91,30 +109,31 @@ class AlbertConfig:
     attention_dropout: float = 0.0
     initializer_range: float = 0.02
     layer_norm_epsilon: float = 1e-12
+    masked_lm_layer_norm_epsilon: float | None = None
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.type is int and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise InputError(f"{field.name}: expected a whole number of at least 1, got {value!r}")
-            if field.type is float:
+            if field.type is float or (field.type == float | None and value is not None):
                 if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
                     raise InputError(f"{field.name}: expected a number, got {value!r}")
                 object.__setattr__(self, field.name, float(value))
         for name in ("hidden_dropout", "attention_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise InputError(f"{name}: expected a rate in [0, 1), got {getattr(self, name)}")
-        for name in ("initializer_range", "layer_norm_epsilon"):
-            if getattr(self, name) <= 0.0:
+        for name in ("initializer_range", "layer_norm_epsilon", "masked_lm_layer_norm_epsilon"):
+            if getattr(self, name) is not None and getattr(self, name) <= 0.0:
                 raise InputError(f"{name}: expected a number above 0, got {getattr(self, name)}")
         if self.hidden_dim % self.num_heads:
             raise InputError(
                 f"hidden_dim: expected a multiple of num_heads; got {self.hidden_dim} with {self.num_heads} heads"
             )
-        if self.activation not in ACTIVATIONS:
-            raise InputError(f"activation: expected one of {', '.join(ACTIVATIONS)}; got {self.activation!r}")
-        if self.sharing not in SHARING_MODES:
-            raise InputError(f"sharing: expected one of {', '.join(SHARING_MODES)}; got {self.sharing!r}")
+        choices = {"factorization": FACTORIZATIONS, "sharing": SHARING_MODES, "activation": ACTIVATIONS}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name}: expected one of {', '.join(allowed)}; got {getattr(self, name)!r}")
         if self.num_groups > self.num_layers:
             raise InputError(f"num_groups: expected at most num_layers = {self.num_layers}, got {self.num_groups}")
         if self.sharing == "none" and self.num_groups > 1:
@@ -127,8 +146,14 @@ class AlbertConfig:
 
     @property
     def has_projection(self) -> bool:
-        """Whether the embeddings are factorised: a dense layer E → H exists only where E ≠ H."""
-        return self.embedding_dim != self.hidden_dim
+        """Whether there is a dense layer E → H; see `factorization`."""
+        return self.factorization == "words" or self.embedding_dim != self.hidden_dim
+
+    @property
+    def summed_dim(self) -> int:
+        """Width of the segment and position tables, of the sum that is normalised, and of the masked-word head: E, or H
+        where only the word table is factorised."""
+        return self.hidden_dim if self.factorization == "words" else self.embedding_dim
 
     @property
     def block_schedule(self) -> tuple[tuple[int, int], ...]:
@@ -162,7 +187,8 @@ class AlbertConfig:
     def from_dict(cls, fields: dict[str, Any], source: str = "config") -> "AlbertConfig":
         """Reads our own field names, or the keys of a published albert_config.json.
 
-        Published keys that the original code accepts and never uses are accepted at their neutral value.
+        Published keys that the original code accepts and never uses are accepted at their neutral value. Keys that only
+        brightmart/albert_zh has mean its architecture, factorization="words".
 
         Args:
             fields: the JSON object.
@@ -201,21 +227,29 @@ class AlbertConfig:
         return dataclasses.asdict(self)
 
     def to_published_dict(self) -> dict[str, Any]:
-        """The keys of albert_config.json.
+        """The keys of albert_config.json; of brightmart/albert_zh's where factorization="words".
 
         Raises:
-            InputError: this architecture has no form there (sharing other than "all", gelu_erf, another epsilon).
+            InputError: this architecture has no form there (sharing other than "all", gelu_erf, another epsilon; with
+                factorization="words", groups or inner repetitions).
         """
         activations = {ours: theirs for theirs, ours in _PUBLISHED_ACTIVATIONS.items()}
-        for name, allowed in (
-            ("sharing", ("all",)),
-            ("activation", tuple(activations)),
-            ("layer_norm_epsilon", (1e-12,)),
-        ):
+        possible = {
+            "sharing": ("all",),
+            "activation": tuple(activations),
+            "layer_norm_epsilon": (1e-12,),
+            "masked_lm_layer_norm_epsilon": (None, 1e-12),
+        }
+        if self.factorization == "words":
+            possible |= {"num_groups": (1,), "num_inner_repetitions": (1,)}
+        for name, allowed in possible.items():
             if getattr(self, name) not in allowed:
                 raise InputError(f"albert_config.json has no form for {name}={getattr(self, name)!r}")
         published = {theirs: getattr(self, ours) for theirs, ours in _PUBLISHED_NAMES.items()}
         published["hidden_act"] = activations[self.activation]
+        if self.factorization == "words":
+            del published["num_hidden_groups"], published["inner_group_num"]
+            return published | {"directionality": "bidi", "ln_type": "postln"}
         return published | {"down_scale_factor": 1, "gap_size": 0, "net_structure_type": 0, "num_memory_blocks": 0}
 
     def to_json(self, path: str | Path, *, published: bool = False, overwrite: bool = False) -> None:
@@ -232,8 +266,15 @@ def _from_published(fields: dict[str, Any], source: str) -> dict[str, Any]:
         if key in _PUBLISHED_UNUSED:
             if value not in _PUBLISHED_UNUSED[key]:
                 raise InputError(f"{source}: {key} = {value!r}: no published code says what that does")
+        elif key in _ALBERT_ZH_KEYS:
+            renamed["factorization"] = "words"
+            if _ALBERT_ZH_KEYS[key] not in (None, value):
+                raise InputError(
+                    f"{source}: {key} = {value!r} is another encoder than ALBERT's; of brightmart/albert_zh's models "
+                    f"those with {key} = {_ALBERT_ZH_KEYS[key]!r} are supported"
+                )
         elif key not in _PUBLISHED_NAMES:
-            known = ", ".join((*_PUBLISHED_NAMES, *_PUBLISHED_UNUSED))
+            known = ", ".join((*_PUBLISHED_NAMES, *_PUBLISHED_UNUSED, *_ALBERT_ZH_KEYS))
             raise InputError(f"{source}: unknown key {key!r}; known keys: {known}")
         else:
             renamed[_PUBLISHED_NAMES[key]] = value
@@ -256,13 +297,17 @@ def _shape(vocabulary_size: int, shape: tuple[int, int, int], **fields: Any) -> 
     return AlbertConfig(vocabulary_size, hidden_dim, 4 * hidden_dim, num_layers, num_heads, **fields)
 
 
+def _brightmart(shape: tuple[int, int, int]) -> AlbertConfig:
+    return _shape(21128, shape, factorization="words")
+
+
 def _bert(shape: tuple[int, int, int]) -> AlbertConfig:
     return _shape(30522, shape, embedding_dim=shape[0], sharing="none", activation="gelu_erf")
 
 
 # Sources: albert_config.json in the released archives of google-research/albert (v1 has dropout 0.1 but for xxlarge,
-# v2 and Chinese none) and of brightmart/albert_zh (tiny and small, "google" form); bert-base/large-uncased for
-# comparison. albert_tiny_en and albert_small_en are this project's own.
+# v2 and Chinese none) and of brightmart/albert_zh (tiny and small in Google's form; brightmart_* in its own, whose
+# xlarge has 32 heads); bert-base/large-uncased for comparison. albert_tiny_en and albert_small_en are this project's own.
 CONFIGS: dict[str, AlbertConfig] = {
     **{
         f"albert_{size}_v1": _shape(
@@ -277,6 +322,10 @@ CONFIGS: dict[str, AlbertConfig] = {
     **{f"albert_{size}_zh": _shape(21128, shape, activation="relu") for size, shape in _SHAPES.items()},
     "albert_tiny_zh": _shape(21128, (312, 4, 12)),
     "albert_small_zh": _shape(21128, (384, 6, 12)),
+    "brightmart_tiny": _brightmart((312, 4, 12)),
+    "brightmart_base": _brightmart(_SHAPES["base"]),
+    "brightmart_large": _brightmart(_SHAPES["large"]),
+    "brightmart_xlarge": _brightmart((2048, 24, 32)),
     "albert_tiny_en": _shape(8000, (312, 4, 12)),
     "albert_small_en": _shape(30000, (384, 6, 12)),
     "bert_base": _bert(_SHAPES["base"]),

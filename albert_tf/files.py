@@ -57,6 +57,29 @@ def refuse_existing(path: str | Path, *, overwrite: bool, file: bool = False) ->
         raise InputError(f"{path} exists already; pass --overwrite to replace it, or choose another name")
 
 
+def refuse_other_folder(folder: Path, mark: str, what: str, *, overwrite: bool) -> None:
+    """`--overwrite` with a wrong path must not delete somebody's folder: one without the file `mark` is not replaced.
+
+    Args:
+        folder: where a folder is to be written.
+        mark: the file that tells a folder of this kind; an empty folder may be replaced as well.
+        what: what to call this kind: "a preset".
+        overwrite: whether the user wants to replace it.
+
+    Raises:
+        InputError: there is a file or another folder, or something at all without `overwrite`.
+    """
+    refuse_existing(folder, overwrite=overwrite)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give the name of a folder to create")
+    held = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    if held and mark not in held:
+        more = f" and {len(held) - 10} more" if len(held) > 10 else ""
+        raise InputError(
+            f"{folder} is not {what} ({', '.join(held[:10])}{more}), so it is not replaced; choose another name"
+        )
+
+
 def _refuse_folder(path: Path) -> None:
     """A mistyped name must not cost anyone a folder."""
     if path.is_dir() and not path.is_symlink():

@@ -13,14 +13,16 @@ PARTS = ("word_table", "position_and_segment", "projection", "attention", "feed_
 
 def backbone_weight_shapes(config: AlbertConfig, *, pooler: bool = True) -> Shapes:
     """Name → shape of the encoder's weights. The names are the paths of the built model's Keras variables."""
-    embedding_dim, hidden_dim = config.embedding_dim, config.hidden_dim
+    embedding_dim, summed_dim, hidden_dim = config.embedding_dim, config.summed_dim, config.hidden_dim
     shapes: Shapes = {
         "embeddings/word_embedding/embeddings": (config.vocabulary_size, embedding_dim),
-        "embeddings/segment_embedding/embeddings": (config.num_segments, embedding_dim),
-        "embeddings/position_embedding/embeddings": (config.max_sequence_length, embedding_dim),
-        **_layer_norm("embeddings/layer_norm", embedding_dim),
+        "embeddings/segment_embedding/embeddings": (config.num_segments, summed_dim),
+        "embeddings/position_embedding/embeddings": (config.max_sequence_length, summed_dim),
+        **_layer_norm("embeddings/layer_norm", summed_dim),
     }
-    if config.has_projection:
+    if config.factorization == "words":
+        shapes["embeddings/projection/kernel"] = (embedding_dim, hidden_dim)
+    elif config.has_projection:
         shapes |= _dense("embeddings/projection", embedding_dim, hidden_dim)
     for index in range(1 + max(attention for attention, _ in config.block_schedule)):
         for name in ("query", "key", "value", "output"):
@@ -36,10 +38,14 @@ def backbone_weight_shapes(config: AlbertConfig, *, pooler: bool = True) -> Shap
 
 
 def pretraining_head_weight_shapes(config: AlbertConfig) -> Shapes:
-    """Name → shape of the masked-word head (tied to the word table: only its bias counts) and sentence-order head."""
+    """Name → shape of the masked-word head and the sentence-order head.
+
+    The masked-word head's output matrix is the word table itself (with factorization="words" times the projection), so
+    of it only the bias counts.
+    """
     return {
-        **_dense("masked_lm/transform", config.hidden_dim, config.embedding_dim),
-        **_layer_norm("masked_lm/layer_norm", config.embedding_dim),
+        **_dense("masked_lm/transform", config.hidden_dim, config.summed_dim),
+        **_layer_norm("masked_lm/layer_norm", config.summed_dim),
         "masked_lm/output_bias": (config.vocabulary_size,),
         **_dense("sentence_order", config.hidden_dim, 2),
     }
@@ -78,7 +84,9 @@ def count_parameters(config: AlbertConfig, *, pooler: bool = True, heads: bool =
 
 def bert_counterpart(config: AlbertConfig) -> AlbertConfig:
     """The same encoder as BERT would build it: tables as wide as the encoder, no layer sharing anything."""
-    return dataclasses.replace(config, embedding_dim=config.hidden_dim, sharing="none", num_groups=1)
+    return dataclasses.replace(
+        config, embedding_dim=config.hidden_dim, factorization="embeddings", sharing="none", num_groups=1
+    )
 
 
 def _part(name: str) -> str:

@@ -5,20 +5,35 @@ tokenizer's files (`tokenizer.json` and `vocabulary.spm` or `vocab.txt`), and wh
 all `task.json`.
 """
 
+import dataclasses
+import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from albert_tf.config import AlbertConfig
-from albert_tf.conversion.assign import listing
 from albert_tf.conversion.checkpoint import Checkpoint, Weights, check_weights
-from albert_tf.conversion.detect import GOOGLE_TF1, GOOGLE_TF1_ARCHIVE, PRESET, detect
+from albert_tf.conversion.detect import (
+    GOOGLE_TF1,
+    GOOGLE_TF1_ARCHIVE,
+    HUGGING_FACE,
+    KERAS_HUB,
+    MODEL_GARDEN,
+    PRESET,
+    detect,
+)
+from albert_tf.conversion.hub import fetched
+from albert_tf.conversion.huggingface import read_huggingface
+from albert_tf.conversion.keras_hub import read_keras_hub
+from albert_tf.conversion.model_garden import read_model_garden
+from albert_tf.conversion.saved_model import FILE_NAME as SAVED_MODEL_FILE
+from albert_tf.conversion.saved_model import saved_model_vocabulary
 from albert_tf.conversion.tf1 import read_tf1
 from albert_tf.errors import InputError
-from albert_tf.files import read_text, refuse_existing, written_whole
+from albert_tf.files import read_text, refuse_other_folder, written_whole
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.tokenizer import AlbertTokenizer
@@ -31,20 +46,60 @@ TASK_FILE = "task.json"
 _STORED_TYPES = (np.float16, np.float32)
 
 
-def load_checkpoint(source: str | Path) -> Checkpoint:
+def load_checkpoint(
+    source: str | Path,
+    *,
+    config: AlbertConfig | str | Path | None = None,
+    tokenizer: str | Path | None = None,
+) -> Checkpoint:
     """Reads a checkpoint of any supported form; its weights are complete, finite, float32 and of the config's shapes.
+
+    Args:
+        source: a path, or the name of a model on Hugging Face or Kaggle (see `albert_tf.conversion.hub`).
+        config: for a TF Model Garden checkpoint, which has none; see `read_model_garden`.
+        tokenizer: a vocabulary file, a tokenizer's folder, or the SavedModel of a preprocessing model, instead of what
+            the source has.
 
     Raises:
         InputError: nothing readable there, a damaged or unfitting file, or a vocabulary of another size.
     """
-    readers = {PRESET: read_preset, GOOGLE_TF1: read_tf1, GOOGLE_TF1_ARCHIVE: read_tf1}
-    checkpoint = readers[detect(source)](source)
-    if checkpoint.tokenizer_path is not None:
-        from albert_tf.tokenization.tokenizer import AlbertTokenizer
-
-        tokenizer = AlbertTokenizer.from_pretrained(checkpoint.tokenizer_path)
-        _check_vocabulary(checkpoint.config, tokenizer, source=checkpoint.source)
+    readers: dict[str, Callable[[str | Path], Checkpoint]] = {
+        PRESET: read_preset,
+        GOOGLE_TF1: read_tf1,
+        GOOGLE_TF1_ARCHIVE: read_tf1,
+        HUGGING_FACE: read_huggingface,
+        KERAS_HUB: read_keras_hub,
+        MODEL_GARDEN: functools.partial(read_model_garden, config=config),
+    }
+    path = fetched(source)
+    form = detect(path)
+    if config is not None and form != MODEL_GARDEN:
+        raise InputError(f"{source}: of the form {form}, which has a config of its own; leave out the one given")
+    checkpoint = readers[form](path)
+    if tokenizer is not None:
+        chosen = Path(tokenizer)
+        if (chosen / SAVED_MODEL_FILE).is_file():
+            chosen = saved_model_vocabulary(chosen)
+        checkpoint = dataclasses.replace(checkpoint, tokenizer_path=chosen, tokenizer_options={})
+    loaded = load_tokenizer(checkpoint)
+    if loaded is not None:
+        _check_vocabulary(checkpoint.config, loaded, source=checkpoint.source)
     return checkpoint
+
+
+def load_tokenizer(checkpoint: Checkpoint) -> "AlbertTokenizer | None":
+    """The tokenizer that a checkpoint came with, None where it has none.
+
+    Its longest input is what a preset says, else the length of the model's position table.
+    """
+    if checkpoint.tokenizer_path is None:
+        return None
+    from albert_tf.tokenization.tokenizer import AlbertTokenizer
+
+    longest = None if checkpoint.form == PRESET else checkpoint.config.max_sequence_length
+    return AlbertTokenizer.from_pretrained(
+        checkpoint.tokenizer_path, max_length=longest, **checkpoint.tokenizer_options
+    )
 
 
 def read_preset(folder: str | Path) -> Checkpoint:
@@ -57,7 +112,7 @@ def read_preset(folder: str | Path) -> Checkpoint:
     config = AlbertConfig.from_json(folder / CONFIG_FILE)
     weights = read_weights(folder / WEIGHTS_FILE)
     tokenizer = folder if (folder / TOKENIZER_FILE).exists() else None
-    return Checkpoint(PRESET, str(folder), config, weights, tokenizer)
+    return Checkpoint(PRESET, str(folder), config, weights, tokenizer, task=read_task_settings(folder))
 
 
 def read_task_settings(source: str | Path) -> dict[str, Any] | None:
@@ -125,7 +180,7 @@ def save_preset(
     from safetensors.numpy import save_file
 
     folder = Path(folder)
-    _refuse_replacing(folder, overwrite=overwrite)
+    refuse_other_folder(folder, WEIGHTS_FILE, "a preset", overwrite=overwrite)
     check_weights(config, weights, source=f"weights for {folder}")
     for name, weight in weights.items():
         if weight.dtype not in _STORED_TYPES:
@@ -142,16 +197,6 @@ def save_preset(
             if Path(name).name != name or (temporary / name).exists():
                 raise ValueError(f"extra file {name!r}: expected a plain file name that the preset does not use")
             (temporary / name).write_bytes(contents.encode() if isinstance(contents, str) else contents)
-
-
-def _refuse_replacing(folder: Path, *, overwrite: bool) -> None:
-    """`--overwrite` with a wrong path must not delete somebody's folder."""
-    refuse_existing(folder, overwrite=overwrite)
-    held = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    if held and WEIGHTS_FILE not in held:
-        raise InputError(f"{folder} is not a preset ({listing(held)}), so it is not replaced; choose another name")
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; give the name of a folder to create")
 
 
 def _check_vocabulary(config: AlbertConfig, tokenizer: "AlbertTokenizer", *, source: str) -> None:

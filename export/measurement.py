@@ -16,7 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from albert_tf.errors import InputError
-from export.runtime import TFLiteRunner
+from albert_tf.tokenization.packing import pad_batch
+from export.metadata import check_model, read_files, read_settings
+from export.runtime import open_model, open_tokenizer, read_labels
 
 WARM_UP_RUNS = 3
 _ROOT = Path(__file__).resolve().parent.parent
@@ -27,15 +29,19 @@ class Measurement:
     """What one file costs on this machine.
 
     Attributes:
-        load_ms: from the path to a runner ready for its first text.
+        load_ms: from the path to being ready for the first text.
+        tokenizer_load_ms: what of it the tokenizer took.
         memory_growth_bytes: resident memory after every text was answered, less that before the load.
+        tokenizer_growth_bytes: what of it came with the tokenizer; the rest came with the model.
         median_latency_ms: of one text, ids to answer.
         mean_tokens: mean length of the texts.
         threads: CPU threads used.
     """
 
     load_ms: float
+    tokenizer_load_ms: float
     memory_growth_bytes: int
+    tokenizer_growth_bytes: int
     median_latency_ms: float
     mean_tokens: float
     threads: int
@@ -49,8 +55,9 @@ def measure(path: str | Path, texts: Sequence[str], *, threads: int = 1, repeats
     """
     if isinstance(texts, str) or not len(texts):
         raise InputError(f"texts: expected a list of at least one text to measure on, got {texts!r}")
-    if repeats < 1:
-        raise InputError(f"repeats: expected at least 1, got {repeats}")
+    for name, value in (("threads", threads), ("repeats", repeats)):
+        if value < 1:
+            raise InputError(f"{name}: expected at least 1, got {value}")
     command = [sys.executable, "-m", "export.measurement", str(path), str(threads), str(repeats)]
     # The new process must find this very package, also where it is not installed.
     search = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -71,24 +78,32 @@ def measure(path: str | Path, texts: Sequence[str], *, threads: int = 1, repeats
 def _measure_here(path: str, texts: list[str], threads: int, repeats: int) -> Measurement:
     from ai_edge_litert import interpreter  # noqa: F401  # its own code is not the file's memory
 
-    before = _resident_bytes()
-    started = time.perf_counter()
-    runner = TFLiteRunner(path, threads=threads)
-    load_ms = 1e3 * (time.perf_counter() - started)
-    encoded = runner.tokenizer.encode_batch(texts)
-    encoded.sort(key=lambda example: len(example[0]))
-    for example in [encoded[-1]] * WARM_UP_RUNS:
-        runner.run(*example)
+    # What TFLiteRunner does, in two parts.
+    memory, started = _resident_bytes(), time.perf_counter()
+    files = read_files(path)
+    settings = read_settings(files, path)
+    tokenizer = open_tokenizer(files, settings, path)
+    del files
+    tokenizer_growth, tokenizer_load = _resident_bytes() - memory, time.perf_counter() - started
+    check_model(path, settings)
+    model = open_model(path, threads, outputs=len(read_labels(settings, path)))
+    load = time.perf_counter() - started
+    encoded = sorted(tokenizer.encode_batch(texts), key=lambda example: len(example[0]))
+    batches = [pad_batch([example], tokenizer.vocabulary.pad_id, settings["length"]) for example in encoded]
+    for batch in batches[-1:] * WARM_UP_RUNS:
+        model(**batch)
     latencies = []
     for _ in range(repeats):
-        for example in encoded:
+        for batch in batches:
             started = time.perf_counter()
-            runner.run(*example)
-            latencies.append(1e3 * (time.perf_counter() - started))
+            model(**batch)
+            latencies.append(time.perf_counter() - started)
     return Measurement(
-        load_ms=load_ms,
-        memory_growth_bytes=_resident_bytes() - before,
-        median_latency_ms=statistics.median(latencies),
+        load_ms=1e3 * load,
+        tokenizer_load_ms=1e3 * tokenizer_load,
+        memory_growth_bytes=_resident_bytes() - memory,
+        tokenizer_growth_bytes=tokenizer_growth,
+        median_latency_ms=1e3 * statistics.median(latencies),
         mean_tokens=statistics.fmean(len(token_ids) for token_ids, _ in encoded),
         threads=threads,
     )

@@ -46,10 +46,10 @@ class TFLiteRunner:
         self.path = Path(path)
         self.settings = read_settings(files, path)
         check_model(path, self.settings)
-        self.labels: Sequence[str] = _labels(self.settings, path)
+        self.labels: Sequence[str] = read_labels(self.settings, path)
         self.length: int | None = self.settings["length"]
-        self.tokenizer = _tokenizer(files, self.settings, path)
-        self._signature = _signature(path, threads, outputs=len(self.labels))
+        self.tokenizer = open_tokenizer(files, self.settings, path)
+        self._model = open_model(path, threads, outputs=len(self.labels))
         self._one_at_a_time = threading.Lock()  # neither the interpreter nor the tokenizer is made for more
 
     def __call__(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Prediction]:
@@ -78,18 +78,19 @@ class TFLiteRunner:
             raise InputError(f"{self.path}: takes 1 to {limit} tokens, got {len(token_ids)}")
         batch = pad_batch([(token_ids, segment_ids)], self.tokenizer.vocabulary.pad_id, length=self.length)
         with self._one_at_a_time:
-            return self._signature(**batch)[OUTPUT]
+            return self._model(**batch)[OUTPUT]
 
 
-def _labels(settings: dict[str, Any], path: str | Path) -> tuple[str, ...]:
+def read_labels(settings: dict[str, Any], path: str | Path) -> tuple[str, ...]:
+    """The labels in the settings of the file `path`, in the order of the model's outputs."""
     labels = settings["settings"].get("labels")
     if settings["task"] != "classification" or not isinstance(labels, list) or not labels:
         raise InputError(f"{path}: expected a text classifier with labels, found the task {settings['task']!r}")
     return tuple(map(str, labels))
 
 
-def _tokenizer(files: dict[str, bytes], settings: dict[str, Any], path: str | Path) -> AlbertTokenizer:
-    """The file's tokenizer, cut to what its model takes."""
+def open_tokenizer(files: dict[str, bytes], settings: dict[str, Any], path: str | Path) -> AlbertTokenizer:
+    """The tokenizer among `files`, those of the file `path`, cut to what its model takes."""
     with tempfile.TemporaryDirectory() as folder:
         for name in TOKENIZER_FILES:
             if name in files:
@@ -108,8 +109,8 @@ def _tokenizer(files: dict[str, bytes], settings: dict[str, Any], path: str | Pa
     return tokenizer
 
 
-def _signature(path: str | Path, threads: int, *, outputs: int) -> Any:
-    """The model in `path`, ready to be called; it gives `outputs` numbers."""
+def open_model(path: str | Path, threads: int, *, outputs: int) -> Any:
+    """The model in `path`, ready to be called with its inputs by name; it must give `outputs` numbers."""
     from ai_edge_litert.interpreter import Interpreter
 
     try:
@@ -120,7 +121,7 @@ def _signature(path: str | Path, threads: int, *, outputs: int) -> Any:
     except (ValueError, RuntimeError) as error:
         reason = (str(error).splitlines() or ["no reason given"])[0]
         raise InputError(f"{path}: the runtime cannot load it ({reason})") from error
-    found = {name: list(details["shape"]) for name, details in signature.get_output_details().items()}
+    found = {name: details["shape"].tolist() for name, details in signature.get_output_details().items()}
     if found.get(OUTPUT) != [1, outputs]:
         raise InputError(f"{path}: has {outputs} labels, but its model's outputs are {found}")
     return signature

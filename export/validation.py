@@ -110,7 +110,7 @@ def size_limits(task: AlbertTask, recipe: Recipe, *, form: str, length: int | No
     """The fewest and the most bytes that a model with every weight, once, can take."""
     config = task.backbone.config
     # Of the position table the converter keeps the rows that a fixed length uses.
-    dropped = 0 if length is None else (config.max_sequence_length - length) * config.embedding_dim
+    dropped = 0 if length is None else (config.max_sequence_length - length) * config.summed_dim
     lowest = recipe.weight_bytes * (task.count_params() - dropped)
     highest = sum(recipe.stored_bytes(path, weight.shape) for path, weight in task.named_weights().items())
     steps = len(config.block_schedule if form == "unrolled" else set(config.block_schedule))

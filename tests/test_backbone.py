@@ -41,6 +41,8 @@ SHAPES: list[dict[str, Any]] = [
     {"sharing": "ffn", "num_groups": 2, "num_inner_repetitions": 2},
     {"sharing": "none", "num_inner_repetitions": 2},
     {"embedding_dim": 16},
+    {"factorization": "words"},
+    {"factorization": "words", "embedding_dim": 16, "sharing": "attention"},
     {"activation": "gelu_erf"},
     {"activation": "relu"},
     {"activation": "linear"},

@@ -41,7 +41,9 @@ def assert_same_weights(ours: AlbertBackbone, expected: AlbertBackbone) -> None:
 # === Keras files and SavedModel ===
 
 
-@pytest.mark.parametrize("fields", [{}, {"sharing": "attention", "num_groups": 2, "embedding_dim": 16}], ids=str)
+@pytest.mark.parametrize(
+    "fields", [{}, {"sharing": "attention", "num_groups": 2, "embedding_dim": 16}, {"factorization": "words"}], ids=str
+)
 def test_keras_file(fields: dict[str, Any], tmp_path: Path) -> None:
     config, inputs = dataclasses.replace(DROPPING, **fields), example_inputs()
     backbone = random_backbone(config, all_layers=True, pooler=False, rematerialize=True, dtype="mixed_bfloat16")

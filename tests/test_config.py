@@ -17,6 +17,7 @@ SMALL = AlbertConfig(vocabulary_size=50, hidden_dim=12, intermediate_dim=20, num
 
 INTEGER_FIELDS = [field.name for field in dataclasses.fields(AlbertConfig) if field.type is int]
 FLOAT_FIELDS = [field.name for field in dataclasses.fields(AlbertConfig) if field.type is float]
+MASKED_LM_EPSILON = "masked_lm_layer_norm_epsilon"  # a number or None
 
 
 def test_every_field_is_checked() -> None:
@@ -24,6 +25,8 @@ def test_every_field_is_checked() -> None:
     assert {field.name for field in dataclasses.fields(AlbertConfig)} == {
         *INTEGER_FIELDS,
         *FLOAT_FIELDS,
+        MASKED_LM_EPSILON,
+        "factorization",
         "sharing",
         "activation",
     }
@@ -36,8 +39,15 @@ def test_whole_number_fields_refuse(name: str, value: Any) -> None:
         dataclasses.replace(SMALL, **{name: value})
 
 
-@pytest.mark.parametrize("name", FLOAT_FIELDS)
-@pytest.mark.parametrize("value", ["0.1", None, True, float("nan"), float("inf"), [0.1]])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (name, value)
+        for name in (*FLOAT_FIELDS, MASKED_LM_EPSILON)
+        for value in ("0.1", None, True, float("nan"), float("inf"), [0.1])
+        if name != MASKED_LM_EPSILON or value is not None
+    ],
+)
 def test_number_fields_refuse(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=rf"^{name}: expected a number, got "):
         dataclasses.replace(SMALL, **{name: value})
@@ -51,9 +61,12 @@ def test_number_fields_refuse(name: str, value: Any) -> None:
         ({"attention_dropout": 1}, r"attention_dropout: expected a rate in \[0, 1\), got 1.0"),
         ({"initializer_range": 0}, "initializer_range: expected a number above 0, got 0.0"),
         ({"layer_norm_epsilon": -1e-12}, "layer_norm_epsilon: expected a number above 0"),
+        ({MASKED_LM_EPSILON: 0}, "masked_lm_layer_norm_epsilon: expected a number above 0, got 0.0"),
         ({"num_heads": 5}, "hidden_dim: expected a multiple of num_heads; got 12 with 5 heads"),
         ({"activation": "gelu"}, "activation: expected one of gelu_tanh, gelu_erf, relu, linear; got 'gelu'"),
         ({"activation": ["relu"]}, "activation: expected one of"),
+        ({"factorization": "word"}, "factorization: expected one of embeddings, words; got 'word'"),
+        ({"factorization": ["words"]}, "factorization: expected one of"),
         ({"sharing": "ALL"}, "sharing: expected one of all, attention, ffn, none; got 'ALL'"),
         ({"sharing": None}, "sharing: expected one of"),
         ({"num_groups": 5}, "num_groups: expected at most num_layers = 4, got 5"),
@@ -80,6 +93,10 @@ def test_derived_values() -> None:
     assert SMALL.head_dim == 4
     assert SMALL.has_projection
     assert not dataclasses.replace(SMALL, embedding_dim=12).has_projection
+    assert (SMALL.embedding_dim, SMALL.summed_dim) == (128, 128)
+    words = dataclasses.replace(SMALL, factorization="words")
+    assert words.has_projection and words.summed_dim == 12
+    assert dataclasses.replace(words, embedding_dim=12).has_projection
 
 
 # === Sharing ===
@@ -150,8 +167,10 @@ def test_block_indices_have_no_gaps(sharing: str) -> None:
 
 def test_names() -> None:
     published = [f"albert_{size}_{v}" for v in ("v1", "v2", "zh") for size in ("base", "large", "xlarge", "xxlarge")]
-    others = ["albert_tiny_zh", "albert_small_zh", "albert_tiny_en", "albert_small_en", "bert_base", "bert_large"]
-    assert list(CONFIGS) == published + others
+    small = ["albert_tiny_zh", "albert_small_zh"]
+    brightmart = [f"brightmart_{size}" for size in ("tiny", "base", "large", "xlarge")]
+    others = ["albert_tiny_en", "albert_small_en", "bert_base", "bert_large"]
+    assert list(CONFIGS) == published + small + brightmart + others
     assert AlbertConfig.from_name("albert_large_v1") is CONFIGS["albert_large_v1"]
     with pytest.raises(InputError, match="no config is called 'albert-base'; there are albert_base_v1, "):
         AlbertConfig.from_name("albert-base")
@@ -185,6 +204,15 @@ def test_other_shapes() -> None:
     assert (tiny.hidden_dim, tiny.intermediate_dim, tiny.num_layers, tiny.num_heads) == (312, 1248, 4, 12)
     small = CONFIGS["albert_small_zh"]
     assert (small.hidden_dim, small.intermediate_dim, small.num_layers, small.num_heads) == (384, 1536, 6, 12)
+    for size, hidden, layers, heads in (
+        ("tiny", 312, 4, 12),
+        ("base", 768, 12, 12),
+        ("large", 1024, 24, 16),
+        ("xlarge", 2048, 24, 32),
+    ):
+        assert CONFIGS[f"brightmart_{size}"] == AlbertConfig(
+            21128, hidden, 4 * hidden, layers, heads, factorization="words"
+        )
     for size, hidden, layers, heads in (("base", 768, 12, 12), ("large", 1024, 24, 16)):
         bert = CONFIGS[f"bert_{size}"]
         assert (bert.vocabulary_size, bert.embedding_dim, bert.hidden_dim) == (30522, hidden, hidden)

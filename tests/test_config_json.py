@@ -34,6 +34,30 @@ PUBLISHED_BASE = {
 }
 
 
+# albert_config_tiny.json of brightmart/albert_zh, written out.
+BRIGHTMART_TINY = {
+    "attention_probs_dropout_prob": 0.0,
+    "directionality": "bidi",
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.0,
+    "hidden_size": 312,
+    "embedding_size": 128,
+    "initializer_range": 0.02,
+    "intermediate_size": 1248,
+    "max_position_embeddings": 512,
+    "num_attention_heads": 12,
+    "num_hidden_layers": 4,
+    "pooler_fc_size": 768,
+    "pooler_num_attention_heads": 12,
+    "pooler_num_fc_layers": 3,
+    "pooler_size_per_head": 128,
+    "pooler_type": "first_token_transform",
+    "type_vocab_size": 2,
+    "vocab_size": 21128,
+    "ln_type": "postln",
+}
+
+
 def test_own_form_round_trip(tmp_path) -> None:
     config = dataclasses.replace(SMALL, sharing="ffn", activation="gelu_erf", num_groups=2, hidden_dropout=0.1)
     config.to_json(tmp_path / "config.json")
@@ -109,12 +133,33 @@ def test_published_form_of_base_is_the_published_file() -> None:
     assert CONFIGS["albert_base_v2"].to_published_dict() == PUBLISHED_BASE
 
 
+@pytest.mark.parametrize("size", ["tiny", "base"])
+def test_the_files_of_brightmart(shared_data, size: str) -> None:
+    path = shared_data / "albert_vocab_zh" / f"albert_config_{size}.json"
+    assert AlbertConfig.from_json(path) == CONFIGS[f"brightmart_{size}"]
+
+
+def test_the_form_of_brightmart() -> None:
+    tiny = CONFIGS["brightmart_tiny"]
+    assert AlbertConfig.from_dict(BRIGHTMART_TINY) == tiny
+    for key in ("ln_type", "directionality", "pooler_size_per_head"):  # each tells
+        rest = {name: value for name, value in BRIGHTMART_TINY.items() if not name.startswith(("ln", "dir", "pool"))}
+        assert AlbertConfig.from_dict(rest | {key: BRIGHTMART_TINY[key]}) == tiny
+        assert AlbertConfig.from_dict(rest).factorization == "embeddings"
+    written = tiny.to_published_dict()
+    assert AlbertConfig.from_dict(written) == tiny
+    assert written == {name: value for name, value in BRIGHTMART_TINY.items() if not name.startswith("pool")}
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
+        ({"factorization": "words", "num_groups": 2}, "albert_config.json has no form for num_groups=2"),
+        ({"factorization": "words", "num_inner_repetitions": 2}, "no form for num_inner_repetitions=2"),
         ({"sharing": "none"}, "albert_config.json has no form for sharing='none'"),
         ({"activation": "gelu_erf"}, "no form for activation='gelu_erf'"),
         ({"layer_norm_epsilon": 1e-6}, "no form for layer_norm_epsilon=1e-06"),
+        ({"masked_lm_layer_norm_epsilon": 1e-5}, "no form for masked_lm_layer_norm_epsilon=1e-05"),
     ],
 )
 def test_what_has_no_published_form_is_refused(fields: dict[str, Any], message: str, tmp_path) -> None:
@@ -144,7 +189,13 @@ def test_files_are_not_overwritten_unasked(tmp_path) -> None:
         ({"hidden_act": "tanh"}, "c.json: hidden_act: expected one of gelu, relu, linear; got 'tanh'"),
         ({"hidden_act": ["gelu"]}, "c.json: hidden_act: expected one of"),
         ({"hidden_act": None}, "c.json: hidden_act: expected one of"),
-        ({"ln_type": "preln"}, "c.json: unknown key 'ln_type'; known keys: vocab_size, "),
+        (
+            {"ln_type": "preln"},
+            "c.json: ln_type = 'preln' is another encoder than ALBERT's; of brightmart/albert_zh's ",
+        ),
+        ({"ln_type": ["postln"]}, r"those with ln_type = 'postln' are supported"),
+        ({"directionality": "left"}, "c.json: directionality = 'left' is another encoder"),
+        ({"hidden": 5}, "c.json: unknown key 'hidden'; known keys: vocab_size, "),
         ({"vocabulary_size": 5}, "c.json: unknown key 'vocabulary_size'"),
         ({"num_attention_heads": 7}, "c.json: hidden_dim: expected a multiple of num_heads; got 768 with 7 heads"),
         ({"vocab_size": 30000.0}, "c.json: vocabulary_size: expected a whole number of at least 1, got 30000.0"),

@@ -51,7 +51,7 @@ def test_archives(tmp_path, name):
             r"found a Hugging Face checkpoint \(pytorch_model.bin\)",
         ),
         (["config.json", "model.weights.h5"], "found a KerasHub preset"),
-        (["saved_model.pb", "variables/variables.index"], "found a SavedModel, which has no reader"),
+        (["saved_model.pb", "variables/variables.index"], "found a SavedModel of TensorFlow 1, which has no reader"),
         (["config.json", "notes.txt"], "found only config.json, notes.txt"),
         (["albert_config.json"], "found only albert_config.json"),
     ],

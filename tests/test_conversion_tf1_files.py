@@ -8,7 +8,8 @@ import pytest
 from tf1_folders import same_rest
 from tf1_writer import PUBLISHED, save, save_folder, variables
 
-from albert_tf.conversion.tf1 import checkpoint_prefix, closest, read_tf1
+from albert_tf.conversion.tf1 import read_tf1
+from albert_tf.conversion.tf1_files import checkpoint_prefix, closest
 from albert_tf.errors import InputError
 
 DATA = "model.ckpt-best.data-00000-of-00001"
@@ -67,7 +68,7 @@ def test_truncation_within_the_training_state_is_noticed_too(tmp_path):
 @pytest.mark.parametrize("contents", [b"", b"no table", b"x" * 1000])
 def test_an_index_that_is_none_is_refused(copied, contents):
     (copied / "model.ckpt-best.index").write_bytes(contents)
-    with pytest.raises(InputError, match=r"model\.ckpt-best\.index: damaged or not a TF1 checkpoint"):
+    with pytest.raises(InputError, match=r"model\.ckpt-best\.index: damaged or not a TensorFlow checkpoint"):
         read_tf1(copied)
 
 

@@ -44,9 +44,40 @@ def test_against_numpy(fields: dict[str, Any]) -> None:
     np.testing.assert_allclose(np.asarray(ours), projected, rtol=0, atol=TOLERANCE)
 
 
+@pytest.mark.parametrize("fields", [{}, {"embedding_dim": 16, "num_segments": 3}], ids=str)
+def test_factorized_words_against_numpy(fields: dict[str, Any]) -> None:
+    config = dataclasses.replace(TINY, factorization="words", **fields)
+    embeddings, weights = built(config)
+    inputs = example_inputs()
+    word, segment, position = (
+        weights[f"embeddings/{name}_embedding/embeddings"].astype(np.float64)
+        for name in ("word", "segment", "position")
+    )
+    projected = word[inputs["token_ids"]] @ weights["embeddings/projection/kernel"]
+    total = projected + segment[inputs["segment_ids"]] + position[:7]
+    normalized = numpy_albert.layer_norm(weights, "embeddings/layer_norm", total, config.layer_norm_epsilon)
+    for ours in (
+        embeddings(inputs["token_ids"], inputs["segment_ids"]),
+        embeddings.normalized(*list(inputs.values())[:2]),
+    ):
+        np.testing.assert_allclose(np.asarray(ours), normalized, rtol=0, atol=TOLERANCE)
+    table, kernel = embeddings.output_matrices()
+    assert table is embeddings.word_embedding.embeddings and kernel is embeddings.projection.kernel
+
+
+def test_dropout_acts_on_the_sum_where_words_are_factorized() -> None:
+    embeddings, _ = built(dataclasses.replace(TINY, factorization="words", hidden_dropout=0.5))
+    arguments = list(example_inputs().values())[:2]
+    plain, dropped = (np.asarray(embeddings(*arguments, training=training)) for training in (False, True))
+    kept = dropped != 0
+    assert 0.3 < kept.mean() < 0.7
+    np.testing.assert_allclose(dropped[kept], 2 * plain[kept], rtol=1e-5)
+
+
 def test_projection_exists_only_where_widths_differ() -> None:
     assert built(TINY)[0].projection is not None
     assert built(dataclasses.replace(TINY, embedding_dim=16))[0].projection is None
+    assert built(dataclasses.replace(TINY, embedding_dim=16, factorization="words"))[0].projection is not None
 
 
 def test_dropout_acts_before_the_projection_and_in_training_only() -> None:

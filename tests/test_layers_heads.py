@@ -30,6 +30,29 @@ def test_against_numpy(activation: str) -> None:
     np.testing.assert_allclose(np.asarray(head(SEQUENCE, POSITIONS, TABLE)), expected, rtol=0, atol=TOLERANCE)
 
 
+def test_an_epsilon_of_its_own() -> None:
+    config = dataclasses.replace(TINY, masked_lm_layer_norm_epsilon=0.5)
+    head = MaskedLMHead(config, name="masked_lm")
+    head.build()
+    weights = randomize(head) | {"embeddings/word_embedding/embeddings": TABLE}
+    expected = numpy_albert.masked_lm_logits(weights, config, SEQUENCE, POSITIONS)
+    np.testing.assert_allclose(np.asarray(head(SEQUENCE, POSITIONS, TABLE)), expected, rtol=0, atol=TOLERANCE)
+    other = numpy_albert.masked_lm_logits(weights, TINY, SEQUENCE, POSITIONS)
+    assert np.abs(expected - other).max() > 0.1
+
+
+def test_factorized_words_against_numpy() -> None:
+    config = dataclasses.replace(TINY, factorization="words")
+    head = MaskedLMHead(config, name="masked_lm")
+    head.build()
+    kernel = RANDOM.standard_normal((TINY.embedding_dim, TINY.hidden_dim)).astype(np.float32)
+    weights = randomize(head) | {"embeddings/word_embedding/embeddings": TABLE, "embeddings/projection/kernel": kernel}
+    assert weights["masked_lm/transform/kernel"].shape == (16, 16)
+    expected = numpy_albert.masked_lm_logits(weights, config, SEQUENCE, POSITIONS)
+    ours = np.asarray(head(SEQUENCE, POSITIONS, TABLE, kernel))
+    np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=TOLERANCE)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
 def test_logits_are_float32_in_the_graph_and_outside(dtype: str) -> None:
     head = MaskedLMHead(TINY, dtype=dtype)

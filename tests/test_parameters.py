@@ -60,6 +60,21 @@ def test_parts_of_base() -> None:
     assert counts.total == 11_813_810
 
 
+def test_parts_of_brightmart_tiny() -> None:
+    """17.2 MB of float32 with both heads, as its archive holds (brightmart/albert_zh issue 167)."""
+    counts = count_parameters(CONFIGS["brightmart_tiny"], heads=True)
+    assert counts.parts == {
+        "word_table": 21128 * 128,
+        "position_and_segment": (512 + 2) * 312 + 2 * 312,
+        "projection": 128 * 312,
+        "attention": 4 * (312 * 312 + 312) + 2 * 312,
+        "feed_forward": 312 * 1248 + 1248 + 1248 * 312 + 312 + 2 * 312,
+        "pooler": 312 * 312 + 312,
+        "heads": 312 * 312 + 312 + 2 * 312 + 21128 + 312 * 2 + 2,
+    }
+    assert round(4 * counts.total / 1e6, 1) == 17.2
+
+
 @pytest.mark.parametrize(("sharing", "millions"), [("all", 12), ("attention", 64), ("ffn", 38), ("none", 89)])
 def test_sharing_ablation_of_the_paper(sharing: str, millions: int) -> None:
     config = dataclasses.replace(CONFIGS["albert_base_v2"], sharing=sharing)
@@ -71,6 +86,9 @@ def test_bert_counterpart() -> None:
     xlarge = bert_counterpart(CONFIGS["albert_xlarge_v2"])
     assert (xlarge.embedding_dim, xlarge.sharing) == (2048, "none")
     assert count_parameters(xlarge).total == pytest.approx(1270e6, rel=0.005)  # "BERT-xlarge" of the paper
+    assert bert_counterpart(CONFIGS["brightmart_base"]) == bert_counterpart(
+        dataclasses.replace(CONFIGS["albert_base_zh"], activation="gelu_tanh")
+    )
     grouped = dataclasses.replace(CONFIGS["albert_base_v2"], num_groups=3)
     assert bert_counterpart(grouped) == bert_counterpart(CONFIGS["albert_base_v2"])
 
@@ -95,6 +113,8 @@ BUILT = [
     {"sharing": "ffn", "num_groups": 3},
     {"sharing": "none"},
     {"sharing": "none", "num_inner_repetitions": 2, "embedding_dim": 16, "num_segments": 3},
+    {"factorization": "words"},
+    {"factorization": "words", "embedding_dim": 16, "num_segments": 3},
 ]
 
 
@@ -110,7 +130,7 @@ def test_names_and_shapes_are_those_of_the_built_model(fields: dict[str, Any], p
     assert backbone.count_params() == count_parameters(config, pooler=pooler).total
 
 
-@pytest.mark.parametrize("fields", BUILT[:2], ids=str)
+@pytest.mark.parametrize("fields", [*BUILT[:2], *BUILT[-2:]], ids=str)
 def test_names_and_shapes_of_the_pretraining_heads(fields: dict[str, Any]) -> None:
     from albert_tf.backbone import AlbertBackbone
     from albert_tf.tasks.pretraining import AlbertPretrainer

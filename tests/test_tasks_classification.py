@@ -16,7 +16,18 @@ from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 # float32 against float64, logits up to 3; measured at most 7.2e-7.
 TOLERANCE = 2e-6
-ODD_TEXTS = ["", "   ", "word " * 10_000, "w" * 10_000, "😀👩‍👩‍👧", "a\0b", "\ud83d", "\u202etxet", "١٢٣ 明天", "\n\t\r\n"]
+ODD_TEXTS = [
+    "",
+    "   ",
+    "word " * 10_000,
+    "w" * 10_000,
+    "😀👩‍👩‍👧",
+    "a\0b",
+    "\ud83d",
+    "\u202etxet",
+    "١٢٣ 明天",
+    "\n\t\r\n",
+]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +49,9 @@ def test_logits_against_numpy() -> None:
     np.testing.assert_allclose(logits, expected, rtol=0, atol=TOLERANCE)
     probabilities = model.device_outputs(model.backbone(example_inputs())["sequence_output"])["probabilities"]
     exponentials = np.exp(expected)
-    np.testing.assert_allclose(probabilities, exponentials / exponentials.sum(-1, keepdims=True), rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(
+        probabilities, exponentials / exponentials.sum(-1, keepdims=True), rtol=0, atol=TOLERANCE
+    )
 
 
 def test_the_classifiers_dropout_works_in_training_only() -> None:
@@ -110,7 +123,10 @@ def test_long_texts_are_cut(classifier: AlbertTextClassifier) -> None:
 
 def test_the_second_text_counts(classifier: AlbertTextClassifier) -> None:
     alone, pair = classifier.predict_probabilities(["snow"]), classifier.predict_probabilities(["snow"], ["fire"])
-    swapped, empty = classifier.predict_probabilities(["fire"], ["snow"]), classifier.predict_probabilities(["snow"], [""])
+    swapped, empty = (
+        classifier.predict_probabilities(["fire"], ["snow"]),
+        classifier.predict_probabilities(["snow"], [""]),
+    )
     for first, second in ((alone, pair), (pair, swapped), (alone, empty)):
         assert np.abs(first - second).max() > 20 * TOLERANCE
 

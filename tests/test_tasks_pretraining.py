@@ -12,6 +12,7 @@ from references import numpy_albert
 from tiny_models import TINY, example_inputs, randomize
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.config import FACTORIZATIONS
 from albert_tf.errors import InputError
 from albert_tf.tasks.pretraining import AlbertPretrainer
 
@@ -25,7 +26,11 @@ def inputs_with_positions() -> dict[str, np.ndarray]:
     return example_inputs() | {"masked_positions": np.array([[6, 0], [4, 2], [1, 1]], np.int32)}
 
 
-@pytest.mark.parametrize("fields", [{}, {"embedding_dim": 16, "activation": "relu"}, {"sharing": "none"}], ids=str)
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"embedding_dim": 16, "activation": "relu"}, {"sharing": "none"}, {"factorization": "words"}],
+    ids=str,
+)
 def test_against_numpy(fields: dict[str, Any]) -> None:
     config = dataclasses.replace(TINY, **fields)
     pretrainer = AlbertPretrainer(AlbertBackbone(config))
@@ -71,8 +76,9 @@ def test_the_word_table_is_one_weight_with_two_gradients() -> None:
     assert np.trace(gradient[:8]) == pytest.approx(slope, rel=0.02)
 
 
-def test_gradients_reach_every_weight() -> None:
-    pretrainer = AlbertPretrainer(AlbertBackbone(TINY))
+@pytest.mark.parametrize("factorization", FACTORIZATIONS)
+def test_gradients_reach_every_weight(factorization: str) -> None:
+    pretrainer = AlbertPretrainer(AlbertBackbone(dataclasses.replace(TINY, factorization=factorization)))
     randomize(pretrainer)
     with tf.GradientTape() as tape:
         outputs = pretrainer(inputs_with_positions(), training=True)
@@ -83,8 +89,10 @@ def test_gradients_reach_every_weight() -> None:
         assert variable.path.endswith("key/bias") or np.abs(tf.convert_to_tensor(gradient)).max() > 1e-3, variable.path
 
 
-def test_the_table_stays_tied_in_a_keras_file(tmp_path: Path) -> None:
-    pretrainer, inputs = AlbertPretrainer(AlbertBackbone(TINY, rematerialize=True)), inputs_with_positions()
+@pytest.mark.parametrize("factorization", FACTORIZATIONS)
+def test_the_table_stays_tied_in_a_keras_file(tmp_path: Path, factorization: str) -> None:
+    config = dataclasses.replace(TINY, factorization=factorization)
+    pretrainer, inputs = AlbertPretrainer(AlbertBackbone(config, rematerialize=True)), inputs_with_positions()
     randomize(pretrainer)
     pretrainer.save(tmp_path / "pretrainer.keras")
     restored = keras.saving.load_model(tmp_path / "pretrainer.keras")

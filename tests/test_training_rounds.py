@@ -29,7 +29,10 @@ def dataset(targets: list[float]) -> tf.data.Dataset:
 
 
 def fitted(
-    trained: keras.Model, targets: list[float], folder: Path, after_round: Callable[[dict[str, float]], Any] | None = None
+    trained: keras.Model,
+    targets: list[float],
+    folder: Path,
+    after_round: Callable[[dict[str, float]], Any] | None = None,
 ) -> list[str]:
     """Two rounds of three steps; the lines reported."""
     lines: list[str] = []

@@ -37,9 +37,9 @@ def test_a_new_name_is_fine_and_an_existing_one_is_not(tmp_path: Path) -> None:
 
 
 def test_only_a_run_folder_is_replaced(somebodys: Path) -> None:
-    with pytest.raises(InputError, match=r"photos is not of a run \(it holds sea.jpg\), so it is not replaced"):
+    with pytest.raises(InputError, match=r"photos is not a run folder \(sea.jpg\), so it is not replaced"):
         check_out(somebodys, overwrite=True)
-    with pytest.raises(InputError, match="is a file, so it is not replaced"):
+    with pytest.raises(InputError, match=r"sea\.jpg is a file"):
         check_out(somebodys / "sea.jpg", overwrite=True)
     (somebodys / "run.json").write_text("{}")
     check_out(somebodys, overwrite=True)
@@ -58,7 +58,7 @@ def test_only_a_runs_work_folder_is_used(
 ) -> None:
     """A folder OUT.training that is somebody's own would be removed at the end."""
     somebodys.rename(tmp_path / "photos.training")
-    with pytest.raises(InputError, match=r"photos.training is not of a run"):
+    with pytest.raises(InputError, match=r"photos\.training is not the state of a run"):
         work_folder(tiny_run(tiny_files, tmp_path / "photos"), overwrite=overwrite)
     assert (tmp_path / "photos.training" / "sea.jpg").exists()
 

@@ -62,6 +62,51 @@ def variables(config: dict, *, seed: int = 0) -> dict[str, np.ndarray]:
     return {name: rng.standard_normal(shapes[name]).astype(np.float32) for name in sorted(shapes)}
 
 
+def encoder(config: dict = PUBLISHED) -> dict[str, np.ndarray]:
+    """`variables` without the pretraining heads."""
+    return {name: value for name, value in variables(config).items() if not name.startswith("cls/")}
+
+
+def squad_1(kernel: np.ndarray) -> dict[str, np.ndarray]:
+    """The head of run_squad_v1.py."""
+    return {"cls/squad/output_weights": kernel, "cls/squad/output_bias": np.array([1, 2], np.float32)}
+
+
+# Our name after "question_answering/" → variable of run_squad_v2.py.
+SQUAD_2_NAMES = {
+    "start/kernel": "start_logits/dense/kernel",
+    "start/bias": "start_logits/dense/bias",
+    "end_hidden/kernel": "end_logits/dense_0/kernel",
+    "end_hidden/bias": "end_logits/dense_0/bias",
+    "end_layer_norm/gamma": "end_logits/LayerNorm/gamma",
+    "end_layer_norm/beta": "end_logits/LayerNorm/beta",
+    "end/kernel": "end_logits/dense_1/kernel",
+    "end/bias": "end_logits/dense_1/bias",
+    "no_answer_hidden/kernel": "answer_class/dense_0/kernel",
+    "no_answer_hidden/bias": "answer_class/dense_0/bias",
+    "no_answer/kernel": "answer_class/dense_1/kernel",
+}
+
+
+def squad_2(hidden: int) -> dict[str, np.ndarray]:
+    """The head of run_squad_v2.py (squad_utils.py, create_v2_model)."""
+    shapes = {
+        "start_logits/dense/kernel": (hidden, 1),
+        "start_logits/dense/bias": (1,),
+        "end_logits/dense_0/kernel": (2 * hidden, hidden),
+        "end_logits/dense_0/bias": (hidden,),
+        "end_logits/LayerNorm/gamma": (hidden,),
+        "end_logits/LayerNorm/beta": (hidden,),
+        "end_logits/dense_1/kernel": (hidden, 1),
+        "end_logits/dense_1/bias": (1,),
+        "answer_class/dense_0/kernel": (2 * hidden, hidden),
+        "answer_class/dense_0/bias": (hidden,),
+        "answer_class/dense_1/kernel": (hidden, 1),
+    }
+    rng = np.random.default_rng(1)
+    return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+
+
 def save(prefix: Path, values: dict[str, np.ndarray]) -> Path:
     """Writes `prefix`.index and `prefix`.data-00000-of-00001."""
     import tensorflow as tf

@@ -57,13 +57,13 @@ def classifier(name: str = "all") -> Any:
     return new_classifier(CONFIGS[name])
 
 
-@functools.cache
 def exported(name: str = "all", recipe: str = "float32", form: str = "loop", length: int | None = None) -> Path:
     """The exported file of `classifier(name)`; tests must not change it."""
     from export.tflite import export_tflite
 
     path = Path(_files.name) / f"{name}-{recipe}-{form}-{length}.tflite"
-    export_tflite(classifier(name), path, recipe=recipe, form=form, length=length)
+    if not path.exists():
+        export_tflite(classifier(name), path, recipe=recipe, form=form, length=length)
     return path
 
 
@@ -80,3 +80,27 @@ def keras_probabilities(task: Any, token_ids: list[int], segment_ids: list[int])
     logits = np.asarray(task({k: np.array(v, np.int32) for k, v in inputs.items()}, training=False), np.float64)[0]
     exponentials = np.exp(logits - logits.max())
     return exponentials / exponentials.sum()
+
+
+@functools.cache
+def wide_classifier() -> Any:
+    """1.25 million parameters, most of them in a word table of 8,000 rows: enough for the graph to hardly count."""
+    from albert_tf.backbone import AlbertBackbone
+    from albert_tf.tasks.classification import AlbertTextClassifier
+    from albert_tf.tokenization.wordpiece import WordPieceVocabulary
+
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]
+    words = special + [f"##{i}" for i in range(10)] + [f"word{i}" for i in range(8000 - len(special) - 10)]
+    config = AlbertConfig(
+        vocabulary_size=8000,
+        hidden_dim=128,
+        intermediate_dim=512,
+        num_layers=2,
+        num_heads=4,
+        embedding_dim=128,
+        max_sequence_length=32,
+    )
+    tokenizer = AlbertTokenizer(WordPieceVocabulary(words), max_length=32)
+    task = AlbertTextClassifier(AlbertBackbone(config), tokenizer, labels=["a", "b"])
+    randomize(task, scale=0.05)
+    return task

@@ -1,19 +1,55 @@
-"""`albert-tf convert`: any supported checkpoint → a preset folder."""
+"""`albert-tf convert`: any supported checkpoint → a preset folder, or a form of another system."""
 
 import argparse
+import dataclasses
+import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from albert_tf.config import CONFIGS, AlbertConfig
-from albert_tf.conversion.detect import PRESET, detect
+from albert_tf.config import ACTIVATIONS, CONFIGS, AlbertConfig
+from albert_tf.conversion.checkpoint import Checkpoint, Weights
+from albert_tf.conversion.detect import PRESET, READABLE
+from albert_tf.conversion.huggingface import FORM as HUGGING_FACE
+from albert_tf.conversion.huggingface import write_huggingface
+from albert_tf.conversion.keras_hub import FORM as KERAS_HUB
+from albert_tf.conversion.keras_hub import write_keras_hub
+from albert_tf.conversion.model_garden import FORM as MODEL_GARDEN
+from albert_tf.conversion.model_garden import write_model_garden
 from albert_tf.errors import InputError
 from albert_tf.files import refuse_existing
-from albert_tf.presets import load_checkpoint, save_preset
+from albert_tf.presets import TASK_FILE, load_checkpoint, load_tokenizer, save_preset
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def _write_preset(
+    folder: str,
+    config: AlbertConfig,
+    weights: Weights,
+    tokenizer: "AlbertTokenizer | None",
+    *,
+    task: dict[str, Any] | None,
+    overwrite: bool,
+) -> list[str]:
+    files = {TASK_FILE: json.dumps(task, indent=2, ensure_ascii=False) + "\n"} if task is not None else {}
+    save_preset(folder, config, weights, tokenizer, extra_files=files, overwrite=overwrite)
+    return []
+
+
+PRESET_NAME = "albert-tf"
+# Name of a form → what writes it, and returns what is otherwise in that form than in ours.
+WRITERS: dict[str, Callable[..., list[str]]] = {
+    PRESET_NAME: _write_preset,
+    "huggingface": write_huggingface,
+    "keras-hub": write_keras_hub,
+    "model-garden": write_model_garden,
+}
+# Name of a form → the form that readers say, where another framework runs it.
+_FORMS = {"huggingface": HUGGING_FACE, "keras-hub": KERAS_HUB, "model-garden": MODEL_GARDEN}
 
 _DESCRIPTION = """\
 Reads a checkpoint of any supported form, checks that every weight is there with the right shape, and writes a preset
@@ -22,6 +58,9 @@ folder that every other command takes.
 examples:
   albert-tf convert albert_base_v2.tar.gz albert_base
   albert-tf convert out/model.ckpt-800 my_classifier --overwrite
+  albert-tf convert albert/albert-base-v2 albert_base
+  albert-tf convert runs/films films_for_transformers --to huggingface --verify
+  albert-tf convert garden/ckpt-125000 albert_base --config albert_base_v2 --tokenizer 30k-clean.model
 """
 
 
@@ -34,10 +73,38 @@ def add_parser(subparsers: "Subparsers") -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "source", metavar="SOURCE", help="a Google TF1 checkpoint: its folder, prefix, .index file or .tar.gz archive"
+        "source", metavar="SOURCE", help=f"{READABLE}; or the name of a model on Hugging Face or Kaggle"
     )
-    parser.add_argument("out", metavar="OUT", help="the preset folder to write")
-    parser.add_argument("--overwrite", action="store_true", help="replace OUT if it is a preset folder already")
+    parser.add_argument("out", metavar="OUT", help="the folder to write")
+    parser.add_argument(
+        "--to",
+        choices=WRITERS,
+        default=PRESET_NAME,
+        help=f"the form to write (default: {PRESET_NAME}, a preset folder)",
+    )
+    parser.add_argument(
+        "--activation", choices=ACTIVATIONS, help="instead of what the source says; the weights stay as they are"
+    )
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="for a TF Model Garden checkpoint, which has none: albert_config.json, the training's params.yaml, or the name "
+        "of a published config",
+    )
+    parser.add_argument(
+        "--tokenizer",
+        metavar="PATH",
+        help="instead of the source's own: a vocabulary file, a tokenizer's folder or a preprocessing SavedModel",
+    )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="compare outputs with the framework that SOURCE is of, and that OUT is of, where there is one to run it; read "
+        "OUT back; exit with 1 above the tolerance",
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace OUT if it is a folder of the form that is written"
+    )
     parser.set_defaults(run=run)
 
 
@@ -49,35 +116,70 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         InputError: the source cannot be read as a whole, or OUT cannot be written.
+        CheckError: with `verify`, outputs or weights differ.
     """
     from rich.console import Console
     from rich.table import Table
 
-    from albert_tf.tokenization.tokenizer import AlbertTokenizer
-
     refuse_existing(args.out, overwrite=args.overwrite)  # before the long part
-    if detect(args.source) == PRESET:
+    if args.verify and args.to in _FORMS:
+        from albert_tf.evaluation.frameworks import FRAMEWORKS, require
+
+        require(FRAMEWORKS[_FORMS[args.to]])
+    checkpoint = load_checkpoint(args.source, config=args.config, tokenizer=args.tokenizer)
+    config = dataclasses.replace(checkpoint.config, activation=args.activation or checkpoint.config.activation)
+    if checkpoint.form == PRESET and args.to == PRESET_NAME and config == checkpoint.config:
         raise InputError(f"{args.source} is a preset folder already; copy it as it is")
-    checkpoint = load_checkpoint(args.source)
-    tokenizer = None
-    if checkpoint.tokenizer_path is not None:
-        longest = checkpoint.config.max_sequence_length
-        tokenizer = AlbertTokenizer.from_pretrained(checkpoint.tokenizer_path, max_length=longest)
-    save_preset(args.out, checkpoint.config, checkpoint.weights, tokenizer, overwrite=args.overwrite)
+    tokenizer = load_tokenizer(checkpoint)
+    if args.verify:
+        _verify(checkpoint)
+    write = WRITERS[args.to]
+    notes = write(args.out, config, checkpoint.weights, tokenizer, task=checkpoint.task, overwrite=args.overwrite)
     backbone = sum(weight.size for weight in checkpoint.backbone_weights.values())
     head = sum(weight.size for weight in checkpoint.head_weights.values())
     table = Table(show_header=False)
     for row in (
         ("form", checkpoint.form),
-        ("config", _described(checkpoint.config)),
+        ("config", _described(config)),
         ("parameters", f"{backbone:,}" + (f" + {head:,} in the head" if head else "")),
         ("head", checkpoint.head),
         ("tokenizer", _vocabulary(tokenizer)),
         ("written to", f"{args.out} ({_megabytes(Path(args.out)):.1f} MB)"),
+        *(("otherwise there", note) for note in notes),
     ):
         table.add_row(*row)
     Console().print(table)
+    if args.verify:
+        from albert_tf.evaluation.parity import check_written
+
+        written = load_checkpoint(args.out)
+        check_written(checkpoint.weights, written)
+        _verify(written)
     return 0
+
+
+def _verify(checkpoint: Checkpoint) -> None:
+    """Compares outputs with those of the framework that a checkpoint is of, and prints the differences.
+
+    Raises:
+        InputError: the framework is not installed.
+        CheckError: an output is above the tolerance.
+    """
+    from rich.console import Console
+
+    from albert_tf.evaluation.frameworks import FRAMEWORKS
+    from albert_tf.evaluation.parity import check_differences, compare_with_framework, difference_table
+
+    if checkpoint.form not in FRAMEWORKS:
+        Console().print(
+            f"{checkpoint.source}: read as a whole; no other framework here runs a checkpoint of this form "
+            f"({checkpoint.form}), so there are no outputs to compare"
+        )
+        return
+    compared = compare_with_framework(checkpoint)
+    framework = FRAMEWORKS[checkpoint.form].name
+    Console().print(difference_table(compared, f"{checkpoint.source}: {framework} and albert-tf"))
+    check_differences(compared, checkpoint.source)
 
 
 def _described(config: AlbertConfig) -> str:

@@ -27,7 +27,7 @@ EXAMPLES = {
         "could you make it a bit warmer in here",
         "wake me at half past six tomorrow",
         "play something by Miles Davis",
-        "把客厅的灯关掉",
+        "把走廊的灯都打开吧",
         "do I need an umbrella this afternoon?",
     ),
     "spam": (

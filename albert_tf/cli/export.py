@@ -40,11 +40,11 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from albert_tf.cli.models import open_task
     from albert_tf.data.rows import split_lines
     from albert_tf.errors import InputError
     from albert_tf.evaluation.report import metrics_table, write_json
     from albert_tf.files import read_text, refuse_existing
+    from albert_tf.tasks.classification import AlbertTextClassifier
     from export.tflite import export_tflite
 
     for path in filter(None, (args.out, args.json)):
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     texts = [line for line in split_lines(read_text(args.text_file)) if line.strip()] if args.text_file else None
     if texts is not None and not texts:
         raise InputError(f"{args.text_file}: expected texts, one a line; the file has none")
-    task = open_task(args.run_folder)
+    task = AlbertTextClassifier.from_pretrained(args.run_folder)
     report = export_tflite(
         task, args.out, recipe=args.recipe, form=args.form, length=args.length, texts=texts, overwrite=args.overwrite
     )

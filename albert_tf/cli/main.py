@@ -16,6 +16,10 @@ COMMANDS = (demo, params, convert, finetune, evaluate, predict, export)
 class Parser(argparse.ArgumentParser):
     """Wrong use gives one line, like every other error, not the usage of twenty options before it."""
 
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        sys.stdout.flush()  # the help, while a reader that has gone is no error
+        super().exit(status, message)
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"albert-tf: error: {message} (see {self.prog} --help)\n")
 
@@ -40,8 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a text may hold what the terminal's encoding does not
-    args = build_parser().parse_args(argv)
     try:
+        args = build_parser().parse_args(argv)
         code = int(args.run(args))
         sys.stdout.flush()  # here, where a reader that has gone is no error
         return code
@@ -49,11 +53,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(error, 2)
     except CheckError as error:
         return _fail(error, 1)
+    except BrokenPipeError:
+        return _without_reader()
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # so rich ends the program
+            return _without_reader()
+        raise
     except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            # The reader has gone; what is still to be flushed at exit must not fail again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
         return _fail(error, 2)
     except KeyboardInterrupt:
         print("albert-tf: interrupted", file=sys.stderr)
@@ -63,6 +69,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run() -> None:
     """The console script."""
     sys.exit(main())
+
+
+def _without_reader() -> int:
+    """As in `albert-tf params | head -1`: what is still to be flushed at exit must not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def _fail(error: Exception, code: int) -> int:

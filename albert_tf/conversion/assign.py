@@ -12,6 +12,7 @@ import numpy as np
 from albert_tf.errors import InputError
 
 _LISTED = 10  # names of each kind in one message
+_PIECE_BYTES = 16 * 2**20
 
 
 def assign(
@@ -43,18 +44,28 @@ def assign(
     check_finite({name: weights[name] for name in by_name if name in weights}, source=source)
     for name, variable in by_name.items():
         if name in weights:
-            variable.assign(weights[name])
+            _fill(variable, weights[name])
     return sorted(set(by_name) ^ set(weights))
 
 
+def unfilled(shape: Sequence[int], dtype: str) -> Any:
+    """A Keras initialiser for variables that are about to be assigned: memory as it comes, which is not even touched."""
+    import tensorflow as tf
+
+    return tf.raw_ops.Empty(shape=tf.constant(shape, tf.int32), dtype=dtype, init=False)
+
+
 def check_shapes(
-    weights: Mapping[str, np.ndarray],
+    weights: Mapping[str, Any],
     shapes: Mapping[str, tuple[int, ...]],
     *,
     source: str,
     optional: Collection[str] = (),
 ) -> None:
-    """Raises InputError unless `weights` are exactly `shapes`, apart from names in `optional` on one side only."""
+    """Raises InputError unless `weights` are exactly `shapes`, apart from names in `optional` on one side only.
+
+    Of the weights nothing is asked but the attribute `shape`; they may be in a file still.
+    """
     missing = [f"{name} {shape}" for name, shape in shapes.items() if name not in weights and name not in optional]
     left_over = [f"{name} {weights[name].shape}" for name in weights if name not in shapes and name not in optional]
     misshapen = [
@@ -87,6 +98,20 @@ def listing(items: Sequence[str]) -> str:
     """The first items and how many more there are, on one line."""
     more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
     return ", ".join(items[:_LISTED]) + more
+
+
+def _fill(variable: Any, weight: np.ndarray) -> None:
+    """`variable.assign(weight)`; a large weight in pieces, as TensorFlow copies it twice on the way to its place."""
+    if weight.nbytes > _PIECE_BYTES and weight.ndim > 1:
+        import tensorflow as tf
+
+        # A slice of a distributed variable would be assigned in one of its places only.
+        if isinstance(variable.value, tf.Variable) and not isinstance(variable.value, tf.distribute.DistributedValues):
+            rows = max(1, _PIECE_BYTES // weight[0].nbytes)
+            for start in range(0, len(weight), rows):
+                variable.value[start : start + rows].assign(weight[start : start + rows])
+            return
+    variable.assign(weight)
 
 
 def _by_name(variables: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:

@@ -1,7 +1,23 @@
-"""What every reader of a checkpoint returns, checked against its config."""
+"""What every reader of a checkpoint returns, checked against its config.
+
+Names of the encoder's and the pretraining heads' weights are in `albert_tf.parameters`. Other heads that checkpoints
+come with (H the encoder's width, L labels):
+
+    classifier/{kernel,bias}                              (H, L), (L,)    pooled output → logits
+    token_classification/{kernel,bias}                    (H, L), (L,)    each token → logits
+    multiple_choice/{kernel,bias}                         (H, 1), (1,)    pooled output of each choice → its logit
+    question_answering/{kernel,bias}                      (H, 2), (2,)    each token → start and end logit (SQuAD 1)
+    question_answering/start/{kernel,bias}                (H, 1), (1,)    each token → start logit (SQuAD 2, as the rest)
+    question_answering/end_hidden/{kernel,bias}           (2H, H), (H,)   [token, start token] → tanh
+    question_answering/end_layer_norm/{gamma,beta}        (H,), (H,)
+    question_answering/end/{kernel,bias}                  (H, 1), (1,)    → end logit
+    question_answering/no_answer_hidden/{kernel,bias}     (2H, H), (H,)   [mean start token, first token] → tanh
+    question_answering/no_answer/kernel                   (H, 1)          → logit of "there is no answer"
+"""
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +41,9 @@ class Checkpoint:
         config: the encoder's shape.
         weights: name → array: the whole encoder, and the heads that the source has.
         tokenizer_path: vocabulary file, or the folder with our tokenizer files; None where the source has none.
+        tokenizer_options: text rules that go with a vocabulary file, as `AlbertTokenizer.from_pretrained` takes them.
+        task: what the source says of the task its head is for, in the form of a preset's task.json: "task" and
+            "settings"; None where it says nothing.
 
     Raises:
         InputError: the weights do not fit the config (see `check_weights`).
@@ -35,6 +54,8 @@ class Checkpoint:
     config: AlbertConfig
     weights: Weights
     tokenizer_path: Path | None = None
+    tokenizer_options: dict[str, bool] = dataclasses.field(default_factory=dict)
+    task: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         check_weights(self.config, self.weights, source=self.source)
@@ -69,6 +90,11 @@ def check_weights(config: AlbertConfig, weights: Weights, *, source: str) -> Non
     ours = _BACKBONE_PARTS | _PRETRAINING_PARTS
     check_shapes({name: w for name, w in weights.items() if _part(name) in ours}, shapes, source=source)
     check_finite(weights, source=source)
+
+
+def unnamed_labels(count: int) -> list[str]:
+    """The names that transformers gives to labels without any; whoever knows better names may use those instead."""
+    return [f"LABEL_{index}" for index in range(count)]
 
 
 def _part(name: str) -> str:

@@ -5,7 +5,13 @@ from pathlib import Path
 from albert_tf.config import CONFIGS
 from albert_tf.conversion.archive import is_archive
 from albert_tf.conversion.assign import listing
-from albert_tf.conversion.tf1 import checkpoint_prefix, closest
+from albert_tf.conversion.huggingface import FORM as HUGGING_FACE
+from albert_tf.conversion.huggingface import WEIGHT_FILES
+from albert_tf.conversion.keras_hub import FORM as KERAS_HUB
+from albert_tf.conversion.keras_hub_files import SHARDS_FILE, WEIGHTS_FILE
+from albert_tf.conversion.model_garden import FORM as MODEL_GARDEN
+from albert_tf.conversion.object_graph import is_object_checkpoint
+from albert_tf.conversion.tf1_files import checkpoint_prefix, closest
 from albert_tf.errors import InputError
 
 PRESET = "albert-tf preset"
@@ -14,19 +20,13 @@ GOOGLE_TF1_ARCHIVE = "google tf1 archive"
 
 READABLE = (
     "an albert-tf preset folder (config.json, weights.safetensors), or a Google TF1 checkpoint: its folder with "
-    "albert_config.json, its prefix or .index file, or the .tar.gz archive"
+    "albert_config.json, its prefix or .index file, or the .tar.gz archive, or a Hugging Face folder (config.json, "
+    "model.safetensors or pytorch_model.bin), or a KerasHub preset folder (config.json, model.weights.h5)"
 )
 
 # What other systems' folders and files are known by; there is no reader for them.
 _OTHER_FOLDERS = {
-    "a Hugging Face checkpoint": (
-        "model.safetensors",
-        "model.safetensors.index.json",
-        "pytorch_model.bin",
-        "pytorch_model.bin.index.json",
-        "tf_model.h5",
-    ),
-    "a KerasHub preset": ("model.weights.h5", "task.weights.h5"),
+    "a Hugging Face checkpoint in its TensorFlow or Flax form alone": ("tf_model.h5", "flax_model.msgpack"),
 }
 _OTHER_FILES = {
     ".safetensors": "a safetensors file alone (give its folder)",
@@ -45,7 +45,7 @@ _OTHER_FILES = {
 
 
 def detect(source: str | Path) -> str:
-    """The form of a checkpoint: `PRESET`, `GOOGLE_TF1` or `GOOGLE_TF1_ARCHIVE`.
+    """The form of a checkpoint: one of the constants of this module.
 
     Only names of files are looked at; the readers look inside.
 
@@ -55,8 +55,8 @@ def detect(source: str | Path) -> str:
     path = Path(source)
     if path.is_dir():
         return _detect_folder(path)
-    if checkpoint_prefix(path) is not None:
-        return GOOGLE_TF1
+    if (prefix := checkpoint_prefix(path)) is not None:
+        return MODEL_GARDEN if is_object_checkpoint(prefix.with_name(f"{prefix.name}.index")) else GOOGLE_TF1
     if not path.exists():
         if str(source) in CONFIGS:
             raise InputError(f"{source} is the name of a config, which has no weights here; expected {READABLE}")
@@ -74,10 +74,16 @@ def _detect_folder(folder: Path) -> str:
         raise InputError(f"cannot read {folder}: {error.strerror or error}") from error
     if "weights.safetensors" in names:
         return PRESET
+    if any(name in names for name in WEIGHT_FILES):
+        return HUGGING_FACE
+    if any(name in names for name in (WEIGHTS_FILE, SHARDS_FILE)):
+        return KERAS_HUB
     if "saved_model.pb" in names and "tfhub_module.pb" not in names:  # a TF-Hub version 1 module is a TF1 checkpoint
-        raise InputError(f"{folder}: found a SavedModel, which has no reader; expected {READABLE}")
-    if closest(folder, "*.index"):
-        return GOOGLE_TF1
+        if is_object_checkpoint(folder / "variables" / "variables.index"):
+            return MODEL_GARDEN
+        raise InputError(f"{folder}: found a SavedModel of TensorFlow 1, which has no reader; expected {READABLE}")
+    if indexes := closest(folder, "*.index"):
+        return MODEL_GARDEN if any(map(is_object_checkpoint, indexes)) else GOOGLE_TF1
     for form, marks in _OTHER_FOLDERS.items():
         if found := [mark for mark in marks if mark in names]:
             raise InputError(f"{folder}: found {form} ({found[0]}), which has no reader; expected {READABLE}")

@@ -1,10 +1,33 @@
 """What every layer here is: a Keras layer that an `AlbertConfig` describes completely."""
 
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
 
 from albert_tf.config import AlbertConfig
+
+_initial_matrices: contextvars.ContextVar[Callable[..., Any] | None] = contextvars.ContextVar(
+    "initial_matrices", default=None
+)
+
+
+@contextlib.contextmanager
+def initial_matrices(initializer: Callable[..., Any]) -> Iterator[None]:
+    """Matrices of an encoder made in this block start with what `initializer(shape, dtype)` gives, not with random
+    values: for an encoder that is about to be loaded."""
+    token = _initial_matrices.set(initializer)
+    try:
+        yield
+    finally:
+        _initial_matrices.reset(token)
+
+
+def matrix_initializer(config: AlbertConfig) -> Callable[..., Any]:
+    """The published initialiser, a truncated normal distribution; or that of the block, see `initial_matrices`."""
+    return _initial_matrices.get() or keras.initializers.TruncatedNormal(stddev=config.initializer_range)
 
 
 class ConfiguredLayer(keras.layers.Layer):
@@ -14,17 +37,20 @@ class ConfiguredLayer(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config = config
 
-    def dense(self, units: int, name: str) -> keras.layers.Dense:
+    def dense(self, units: int, name: str, *, use_bias: bool = True) -> keras.layers.Dense:
         """A dense layer with the published initialiser and this layer's precision."""
-        return keras.layers.Dense(units, kernel_initializer=self.initializer(), dtype=self.dtype_policy, name=name)
-
-    def layer_norm(self) -> keras.layers.LayerNormalization:
-        return keras.layers.LayerNormalization(
-            epsilon=self.config.layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
+        return keras.layers.Dense(
+            units, use_bias=use_bias, kernel_initializer=self.initializer(), dtype=self.dtype_policy, name=name
         )
 
-    def initializer(self) -> keras.initializers.Initializer:
-        return keras.initializers.TruncatedNormal(stddev=self.config.initializer_range)
+    def layer_norm(self, epsilon: float | None = None) -> keras.layers.LayerNormalization:
+        """A layer norm with this layer's precision, and the config's epsilon unless one is given."""
+        return keras.layers.LayerNormalization(
+            epsilon=epsilon or self.config.layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
+        )
+
+    def initializer(self) -> Callable[..., Any]:
+        return matrix_initializer(self.config)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"config": self.config.to_dict()}

@@ -14,11 +14,11 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.conversion.assign import assign
-from albert_tf.conversion.checkpoint import Checkpoint
+from albert_tf.conversion.checkpoint import Checkpoint, unnamed_labels
 from albert_tf.data.batching import sorted_batches
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
-from albert_tf.presets import load_checkpoint, read_task_settings, save_preset
+from albert_tf.presets import load_checkpoint, load_tokenizer, save_preset
 from albert_tf.tokenization.packing import pad_batch
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
@@ -84,16 +84,21 @@ class AlbertTask(keras.Model):
             InputError: the source cannot be read, a weight is missing, left over or misshapen, or a setting is needed.
         """
         checkpoint = load_checkpoint(source)
-        saved_settings = cls._saved_settings(source)
+        saved_settings = cls._saved_settings(checkpoint)
+        if saved_settings is None and not settings:
+            raise InputError(
+                f"{source}: holds no trained {cls.task} model; expected a run folder of albert-tf finetune, or (in Python) "
+                f"the settings of a new head: {', '.join(cls.head_settings)}"
+            )
         settings = (saved_settings or {}) | settings
-        if checkpoint.tokenizer_path is None:
+        tokenizer = load_tokenizer(checkpoint)
+        if tokenizer is None:
             raise InputError(
                 f"{source}: holds no tokenizer (tokenizer.json, *.model or vocab*.txt); put the vocabulary file that the "
                 "model was trained with there"
             )
-        tokenizer = AlbertTokenizer.from_pretrained(checkpoint.tokenizer_path)
         config = dataclasses.replace(checkpoint.config, **config_changes or {})
-        backbone = AlbertBackbone(config, **backbone_options or {})
+        backbone = AlbertBackbone.unfilled(config, **backbone_options or {})
         model = cls(backbone, tokenizer, **settings)
         model.head_is_new = not model._fits_head(checkpoint, saved_settings)
         if model.head_is_new:
@@ -106,7 +111,7 @@ class AlbertTask(keras.Model):
         """Whether the checkpoint's head is this model's: by the settings saved with it, else by names and shapes."""
         if saved_settings is not None:
             own = self.settings()
-            return all(saved_settings.get(name) == own[name] for name in self.head_settings)
+            return all(_same_meaning(saved_settings.get(name), own[name]) for name in self.head_settings)
         own_head = {n: tuple(v.shape) for n, v in self.named_weights().items() if n not in checkpoint.backbone_weights}
         return own_head == {name: weight.shape for name, weight in checkpoint.head_weights.items()}
 
@@ -145,7 +150,7 @@ class AlbertTask(keras.Model):
     def _infer(self) -> Callable[[Any], Any]:
         """The model without dropout, as one graph for all batch sizes and lengths (`predict` would trace several)."""
         inputs = {name: tf.TensorSpec((None, None), tf.int32) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)}
-        return tf.function(lambda batch: self(batch, training=False), input_signature=[inputs])
+        return tf.function(lambda batch: self(batch, training=False)).get_concrete_function(inputs)
 
     @property
     def required_tokenizer(self) -> AlbertTokenizer:
@@ -178,16 +183,16 @@ class AlbertTask(keras.Model):
         return cls(tokenizer=None, **fields)
 
     @classmethod
-    def _saved_settings(cls, source: str | Path) -> dict[str, Any] | None:
-        """The settings in `source`'s task.json; None where it has none of this task."""
-        saved = read_task_settings(source)
+    def _saved_settings(cls, checkpoint: Checkpoint) -> dict[str, Any] | None:
+        """The settings that the checkpoint says for this task; None where it says none."""
+        saved = checkpoint.task
         if saved is None or saved["task"] != cls.task:
             return None
         known = inspect.signature(cls).parameters.keys() - {"backbone", "tokenizer", "name"}
         if unknown := sorted(saved["settings"].keys() - known):
             raise InputError(
-                f"{source}: task.json has settings that this version does not know: {', '.join(unknown)}; expected "
-                f"{', '.join(sorted(known))}"
+                f"{checkpoint.source}: task.json has settings that this version does not know: {', '.join(unknown)}; "
+                f"expected {', '.join(sorted(known))}"
             )
         return dict(saved["settings"])
 
@@ -195,3 +200,8 @@ class AlbertTask(keras.Model):
         rows, pieces = self.backbone.config.vocabulary_size, tokenizer.vocabulary.size
         if pieces != rows:
             raise InputError(f"wrong vocabulary: the tokenizer has {pieces} pieces, the model's word table {rows} rows")
+
+
+def _same_meaning(saved: Any, own: Any) -> bool:
+    """Whether a setting says of the head what the saved one said: to name labels that had no names changes nothing."""
+    return saved == own or (isinstance(own, list) and saved == unnamed_labels(len(own)))

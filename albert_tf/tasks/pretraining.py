@@ -31,7 +31,7 @@ class AlbertPretrainer(keras.Model):
         encoded = backbone(backbone.input)
         outputs = {
             "masked_lm_logits": masked_lm(
-                encoded["sequence_output"], positions, backbone.embeddings.word_embedding.embeddings
+                encoded["sequence_output"], positions, *backbone.embeddings.output_matrices()
             ),
             "sentence_order_logits": sentence_order(encoded["pooled_output"]),
         }
@@ -47,7 +47,7 @@ class AlbertPretrainer(keras.Model):
             InputError: the source cannot be read or lacks a head.
         """
         checkpoint = load_checkpoint(source)
-        model = cls(AlbertBackbone(checkpoint.config, **backbone_options))
+        model = cls(AlbertBackbone.unfilled(checkpoint.config, **backbone_options))
         assign({variable.path: variable for variable in model.weights}, checkpoint.weights, source=str(source))
         return model
 

@@ -7,11 +7,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from albert_tf.conversion.assign import listing
 from albert_tf.data.tables import write_labels
 from albert_tf.errors import InputError
 from albert_tf.evaluation.report import plot_confusion_matrix, plot_history, write_json
-from albert_tf.files import refuse_existing, written_whole
+from albert_tf.files import refuse_other_folder, written_whole
 from albert_tf.tasks.classification import AlbertTextClassifier
 from albert_tf.training.run_config import RunConfig, read_run_config
 
@@ -26,9 +25,7 @@ def check_out(out: str | Path, *, overwrite: bool) -> None:
     path = Path(out)
     if path.name in ("", ".."):
         raise InputError(f"--out: expected the name of a folder to create, got {str(out)!r}")
-    refuse_existing(path, overwrite=overwrite)
-    if path.exists():
-        _refuse_foreign(path)
+    refuse_other_folder(path, RUN_FILE, "a run folder", overwrite=overwrite)
 
 
 def work_folder(run: RunConfig, *, overwrite: bool) -> Path:
@@ -44,7 +41,7 @@ def work_folder(run: RunConfig, *, overwrite: bool) -> Path:
     out = Path(run.out)
     work = out.with_name(f"{out.name}.training")
     if work.exists():
-        _refuse_foreign(work)
+        refuse_other_folder(work, RUN_FILE, "the state of a run", overwrite=True)
         if not overwrite and (work / STATE_FILE).exists():
             _refuse_other_settings(work, run)
             return work
@@ -84,14 +81,6 @@ def write_run_folder(
         if summary["valid"]:
             plot_confusion_matrix(summary["valid"]["confusion_matrix"], model.labels, folder / "confusion_matrix.png")
         shutil.copytree(work / TENSORBOARD_FOLDER, folder / TENSORBOARD_FOLDER)
-
-
-def _refuse_foreign(path: Path) -> None:
-    if not path.is_dir():
-        raise InputError(f"{path} is a file, so it is not replaced; choose another --out")
-    held = sorted(entry.name for entry in path.iterdir())
-    if held and RUN_FILE not in held:
-        raise InputError(f"{path} is not of a run (it holds {listing(held)}), so it is not replaced; choose another --out")
 
 
 def _refuse_other_settings(work: Path, run: RunConfig) -> None:

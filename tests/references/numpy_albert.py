@@ -1,9 +1,9 @@
 """ALBERT in float64 NumPy, written from the formulas: the answer that tests compare the Keras model with.
 
 Source: Lan et al., ICLR 2020, section 3.1, and the order of operations of google-research/albert modeling.py and
-run_pretraining.py. One example at a time and one head at a time, so that nothing but the arithmetic is in common with
-the code under test. Weights are a dict of arrays under the names of `albert_tf.parameters`; `config` is read for its
-numbers only.
+run_pretraining.py; for factorization="words" those of brightmart/albert_zh. One example at a time and one head at a
+time, so that nothing but the arithmetic is in common with the code under test. Weights are a dict of arrays under the
+names of `albert_tf.parameters`; `config` is read for its numbers only.
 """
 
 import math
@@ -44,7 +44,10 @@ def masked_lm_logits(weights: Weights, config: Any, sequence_output: np.ndarray,
     weights = {name: np.asarray(value, np.float64) for name, value in weights.items()}
     masked = np.stack([sequence[row] for sequence, row in zip(sequence_output, positions, strict=True)])
     x = ACTIVATIONS[config.activation](dense(weights, "masked_lm/transform", masked))
-    x = layer_norm(weights, "masked_lm/layer_norm", x, config.layer_norm_epsilon)
+    epsilon = config.masked_lm_layer_norm_epsilon or config.layer_norm_epsilon
+    x = layer_norm(weights, "masked_lm/layer_norm", x, epsilon)
+    if config.factorization == "words":
+        x = x @ weights["embeddings/projection/kernel"].T
     return x @ weights["embeddings/word_embedding/embeddings"].T + weights["masked_lm/output_bias"]
 
 
@@ -117,10 +120,12 @@ def _encode_one(
     weights: Weights, config: Any, token_ids: np.ndarray, segment_ids: np.ndarray, padding_mask: np.ndarray
 ) -> dict[str, Any]:
     x = weights["embeddings/word_embedding/embeddings"][token_ids]
+    if config.factorization == "words":
+        x = x @ weights["embeddings/projection/kernel"]
     x = x + weights["embeddings/segment_embedding/embeddings"][segment_ids]
     x = x + weights["embeddings/position_embedding/embeddings"][: len(token_ids)]
     embedding_norm = x = layer_norm(weights, "embeddings/layer_norm", x, config.layer_norm_epsilon)
-    if "embeddings/projection/kernel" in weights:
+    if config.factorization == "embeddings" and "embeddings/projection/kernel" in weights:
         x = dense(weights, "embeddings/projection", x)
     embedding_output, layer_outputs = x, []
     for attention_index, feed_forward_index in block_indices(config):

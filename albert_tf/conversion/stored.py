@@ -1,0 +1,114 @@
+"""Tensors in files of weights, looked at before they are read, and read one at a time.
+
+A reader compares all names and shapes with its config first. Then it reads the largest tensors first, so that beside
+the weights themselves memory holds no second copy of a large one at the end.
+"""
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_text
+
+_GIT_LFS = b"version https://git-lfs"
+_FLOATS = ("F32", "F16", "BF16")
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredTensor:
+    """One tensor of a file.
+
+    Attributes:
+        shape: its shape.
+        floating: whether it holds floating-point numbers.
+        read: gives them, in float32 where they are floating, in an array of its own.
+    """
+
+    shape: tuple[int, ...]
+    floating: bool
+    read: Callable[[], np.ndarray]
+
+
+def read_largest_first(
+    tensors: Mapping[str, StoredTensor], change: Callable[[str, np.ndarray], np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Name → contents as `change` makes them, in the order of `tensors`."""
+    order = sorted(tensors, key=lambda name: -math.prod(tensors[name].shape))
+    contents = {name: change(name, tensors[name].read()) for name in order}
+    return {name: contents[name] for name in tensors}
+
+
+def safetensors_in(path: Path) -> dict[str, StoredTensor]:
+    """What a safetensors file holds; the header is compared with the file's size, the tensors are not read.
+
+    Raises:
+        InputError: no such file, a Git LFS pointer in its place, or damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    refuse_pointer(path)
+    try:
+        with safe_open(path, framework="np") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # not a dict
+            found = {name: (tuple(held.get_shape()), held.get_dtype()) for name, held in slices.items()}
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"cannot read {path}: {error}; the file is missing or damaged: copy it again") from error
+
+    def reader(name: str, floating: bool) -> Callable[[], np.ndarray]:
+        def read() -> np.ndarray:
+            with safe_open(
+                path, framework="np"
+            ) as file:  # opened anew: a mapped file counts as memory while it is open
+                tensor = np.asarray(file.get_tensor(name))
+            return tensor.astype(np.float32, copy=False) if floating else tensor
+
+        return read
+
+    return {
+        name: StoredTensor(shape, dtype in _FLOATS, reader(name, dtype in _FLOATS))
+        for name, (shape, dtype) in sorted(found.items())
+    }
+
+
+def sharded(index: Path, open_file: Callable[[Path], dict[str, StoredTensor]]) -> dict[str, StoredTensor]:
+    """The tensors of the files that an index (`*.index.json` of transformers: "weight_map", name → file) names.
+
+    Raises:
+        InputError: not such an index, a file that is missing, or one that does not hold what the index says.
+    """
+    try:
+        files = json.loads(read_text(index))["weight_map"]
+        names = sorted({str(file) for file in files.values()})
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f'{index}: expected a JSON object with "weight_map", tensor → file name') from error
+    tensors: dict[str, StoredTensor] = {}
+    for name in names:
+        if Path(name).name != name:
+            raise InputError(f"{index}: expected names of files in the same folder, found {name!r}")
+        if not (index.parent / name).is_file():
+            raise InputError(
+                f"{index.parent / name}: no such file; {index.name} says that it holds weights: copy it too"
+            )
+        held = open_file(index.parent / name)
+        expected = {tensor for tensor, file in files.items() if file == name}
+        if held.keys() != expected:
+            odd = ", ".join(sorted(held.keys() ^ expected)[:5])
+            raise InputError(f"{index.parent / name}: {index.name} says that it holds other tensors ({odd}, …)")
+        tensors |= held
+    return tensors
+
+
+def refuse_pointer(path: Path) -> None:
+    """Raises InputError if a clone left the text in the file's place that Git LFS keeps instead of large files."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_GIT_LFS))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    if start == _GIT_LFS:
+        raise InputError(f"{path}: only a Git LFS pointer, not the file itself; run git lfs pull in its folder")

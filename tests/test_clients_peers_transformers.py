@@ -1,0 +1,193 @@
+"""transformers, run live: its ALBERT models give what our model gives on the folders that they save, and the reverse."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from peer_models import GROUPED, LENGTHS, SHAPES, assert_same_weights, batch_of, largest_difference, random_weights
+from tiny_models import TINY
+
+from albert_tf.config import AlbertConfig
+from albert_tf.conversion.huggingface import read_huggingface, write_huggingface
+
+pytestmark = pytest.mark.clients
+
+# float32 on both sides; hidden values up to 6, logits up to 20.
+TOLERANCE = 2e-5
+ACTIVATIONS = {"gelu_tanh": "gelu_new", "gelu_erf": "gelu", "relu": "relu"}
+
+
+def their_config(config: AlbertConfig, **more: Any) -> Any:
+    import transformers
+
+    return transformers.AlbertConfig(
+        vocab_size=config.vocabulary_size,
+        embedding_size=config.embedding_dim,
+        hidden_size=config.hidden_dim,
+        intermediate_size=config.intermediate_dim,
+        num_hidden_layers=config.num_layers,
+        num_attention_heads=config.num_heads,
+        num_hidden_groups=config.num_groups,
+        inner_group_num=config.num_inner_repetitions,
+        max_position_embeddings=config.max_sequence_length,
+        hidden_act=ACTIVATIONS[config.activation],
+        **more,
+    )
+
+
+def their_model(name: str, config: AlbertConfig, **more: Any) -> Any:
+    """Of random weights, far from the initialiser's, and of a size that keeps the sums over a layer's width alike."""
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    model = getattr(transformers, name)(their_config(config, **more)).eval()
+    with torch.no_grad():
+        for path, parameter in model.named_parameters():
+            noise = torch.randn_like(parameter)
+            parameter.copy_(1 + 0.1 * noise if "orm.weight" in path else config.hidden_dim**-0.5 * noise)
+    return model
+
+
+def their_outputs(model: Any, batch: dict[str, np.ndarray], **more: Any) -> dict[str, Any]:
+    import torch
+
+    names = {"input_ids": "token_ids", "token_type_ids": "segment_ids", "attention_mask": "padding_mask"}
+    with torch.no_grad():
+        given = {theirs: torch.tensor(batch[ours]).long() for theirs, ours in names.items()}
+        outputs = model(**given, output_hidden_states=True, **more)
+    return {
+        name: [np.asarray(x) for x in value] if isinstance(value, tuple) else np.asarray(value)
+        for name, value in outputs.items()
+    }
+
+
+def assert_same_outputs(folder: Path, model: Any, lengths: tuple[int, ...]) -> AlbertConfig:
+    """The pretraining model of a folder against the model that was saved there: every layer and both heads."""
+    from albert_tf.tasks.pretraining import AlbertPretrainer
+
+    pretrainer = AlbertPretrainer.from_pretrained(folder, all_layers=True)
+    for length in lengths:
+        batch = batch_of(pretrainer.backbone.config, length)
+        ours = pretrainer.backbone(batch)
+        theirs = their_outputs(model.albert, batch)
+        differences = {
+            "pooled": largest_difference(ours["pooled_output"], theirs["pooler_output"]),
+            "sequence": largest_difference(ours["sequence_output"], theirs["last_hidden_state"]),
+        }
+        layers = [ours["embedding_output"], *ours["layer_outputs"]]
+        for index, (layer, expected) in enumerate(zip(layers, theirs["hidden_states"], strict=True)):
+            differences[f"layer {index}"] = largest_difference(layer, expected)
+        positions = np.tile(np.arange(length), (len(batch["token_ids"]), 1))
+        heads, their_heads = pretrainer(batch | {"masked_positions": positions}), their_outputs(model, batch)
+        words = largest_difference(heads["masked_lm_logits"], their_heads["prediction_logits"])
+        order = largest_difference(heads["sentence_order_logits"], their_heads["sop_logits"])
+        differences |= {"masked words": words, "sentence order": order}
+        assert max(differences.values()) <= TOLERANCE, (length, differences)
+    return pretrainer.backbone.config
+
+
+@pytest.mark.parametrize("size", SHAPES)
+def test_the_four_sizes(tmp_path: Path, size: str) -> None:
+    model = their_model("AlbertForPreTraining", SHAPES[size])
+    model.save_pretrained(tmp_path)
+    assert assert_same_outputs(tmp_path, model, LENGTHS) == SHAPES[size]
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("config", [TINY, GROUPED], ids=["shared", "groups"])
+def test_activations_and_groups(tmp_path: Path, config: AlbertConfig, activation: str) -> None:
+    config = dataclasses.replace(config, activation=activation)
+    model = their_model("AlbertForPreTraining", config)
+    model.save_pretrained(tmp_path)
+    assert assert_same_outputs(tmp_path, model, (1, 12)) == config
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "task", "more"),
+    [
+        ("AlbertForSequenceClassification", "classifier", "classification", {"num_labels": 3}),
+        ("AlbertForTokenClassification", "token_classification", "tagging", {"id2label": {0: "O", 1: "B", 2: "I"}}),
+        ("AlbertForQuestionAnswering", "question_answering", "qa", {}),
+        ("AlbertForMultipleChoice", "multiple_choice", "multiple-choice", {}),
+    ],
+)
+def test_every_fine_tuned_head(tmp_path: Path, name: str, head: str, task: str, more: dict[str, Any]) -> None:
+    from albert_tf.backbone import AlbertBackbone
+
+    model = their_model(name, TINY, **more)
+    model.save_pretrained(tmp_path / "theirs")
+    checkpoint = read_huggingface(tmp_path / "theirs")
+    assert checkpoint.head == head and checkpoint.task is not None and checkpoint.task["task"] == task
+    backbone = AlbertBackbone(checkpoint.config, pooler="pooler/kernel" in checkpoint.weights)
+    backbone.load_named_weights(checkpoint.backbone_weights, source=name)
+    batch = batch_of(TINY, 12)
+    encoded = backbone(batch)
+    by_token = task in ("tagging", "qa")
+    features = np.asarray(encoded["sequence_output" if by_token else "pooled_output"])
+    logits = features @ checkpoint.weights[f"{head}/kernel"] + checkpoint.weights[f"{head}/bias"]
+    if task == "multiple-choice":  # the three rows are the choices of one question
+        theirs = their_outputs(model, {key: value[None] for key, value in batch.items()})["logits"][0, :, None]
+    else:
+        theirs = their_outputs(model, batch)
+        theirs = np.stack([theirs["start_logits"], theirs["end_logits"]], -1) if task == "qa" else theirs["logits"]
+    assert largest_difference(logits, theirs) <= TOLERANCE
+    write_huggingface(tmp_path / "ours", checkpoint.config, checkpoint.weights, None, task=checkpoint.task)
+    assert_loads_whole(name, tmp_path / "ours", model, batch)
+    again = read_huggingface(tmp_path / "ours")
+    assert_same_weights(again.weights, checkpoint.weights)
+    assert (again.task, again.config) == (checkpoint.task, checkpoint.config)
+
+
+def assert_loads_whole(name: str, folder: Path, model: Any, batch: dict[str, np.ndarray]) -> None:
+    """The folder gives transformers the very same model: no tensor missing, left over or changed."""
+    import transformers
+
+    loaded, report = getattr(transformers, name).from_pretrained(folder, output_loading_info=True)
+    assert not any(report.values()), report
+    state, expected = loaded.eval().state_dict(), model.state_dict()
+    assert state.keys() == expected.keys()
+    for key in expected:
+        np.testing.assert_array_equal(np.asarray(state[key]), np.asarray(expected[key]), key)
+    if name != "AlbertForMultipleChoice":
+        theirs, before = their_outputs(loaded, batch), their_outputs(model, batch)
+        assert all(np.array_equal(theirs[key], before[key]) for key in before if key != "hidden_states")
+
+
+@pytest.mark.parametrize("name", ["AlbertModel", "AlbertForPreTraining", "AlbertForMaskedLM"])
+@pytest.mark.parametrize("config", [TINY, GROUPED], ids=["shared", "groups"])
+def test_theirs_to_ours_and_back(tmp_path: Path, config: AlbertConfig, name: str) -> None:
+    model = their_model(name, config)
+    model.save_pretrained(tmp_path / "theirs")
+    checkpoint = read_huggingface(tmp_path / "theirs")
+    write_huggingface(tmp_path / "ours", checkpoint.config, checkpoint.weights, None)
+    assert_loads_whole(name, tmp_path / "ours", model, batch_of(config, 12))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"sharing": "none"}, {"embedding_dim": 16}, {"activation": "relu"}, {"hidden_dropout": 0.1}],
+    ids=str,
+)
+def test_ours_to_theirs(tmp_path: Path, change: dict[str, Any]) -> None:
+    import transformers
+
+    from albert_tf.backbone import AlbertBackbone
+
+    config = dataclasses.replace(TINY, **change)
+    weights = random_weights(config, heads=True)
+    write_huggingface(tmp_path / "ours", config, weights, None)
+    model, report = transformers.AlbertForPreTraining.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not any(report.values()), report
+    assert_same_outputs(tmp_path / "ours", model.eval(), (1, 12))
+    backbone, batch = AlbertBackbone(config), batch_of(config, 12)
+    backbone.load_named_weights(
+        {n: w for n, w in weights.items() if not n.startswith(("masked_lm", "sentence_order"))}, source="ours"
+    )
+    theirs = their_outputs(model.albert, batch)
+    assert largest_difference(backbone(batch)["sequence_output"], theirs["last_hidden_state"]) <= TOLERANCE
+    assert_same_weights(read_huggingface(tmp_path / "ours").weights, weights)
+    model.save_pretrained(tmp_path / "theirs")
+    assert_same_weights(read_huggingface(tmp_path / "theirs").weights, weights)
