@@ -1,4 +1,4 @@
-"""albert-tf: ALBERT for TensorFlow and Keras 3, from pretraining to a quantised TFLite file."""
+"""albert-tf: ALBERT for TensorFlow and Keras 3, fine-tuned on text and exported to small TFLite files."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "albert_tf/__init__.py").re
 setup(
     name="albert-tf",
     version=VERSION,
-    description="ALBERT for TensorFlow and Keras 3: fine-tune, load every checkpoint, export small TFLite files.",
+    description="ALBERT for TensorFlow and Keras 3: load checkpoints, fine-tune on text, export small TFLite files.",
     long_description=README,
     long_description_content_type="text/markdown",
     license="Apache-2.0",
@@ -31,6 +31,7 @@ setup(
         "safetensors>=0.4",
         "scikit-learn>=1.4",
         "sentencepiece>=0.2",
+        "tensorboard>=2.20",  # TensorFlow 2.21 no longer brings it
     ],
     extras_require={
         "garden": ["tf-models-official==2.20.0"],
@@ -38,7 +39,7 @@ setup(
         "hub": ["huggingface_hub>=0.24", "kagglehub>=0.3"],
         # What tests and benchmarks compare with.
         "peers": ["keras-hub==0.32.0", "torch>=2.8", "transformers>=5"],
-        "dev": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff", "tensorboard"],
+        "dev": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff"],
     },
     classifiers=[
         "Programming Language :: Python :: 3.11",

@@ -88,7 +88,9 @@ class AlbertBackbone(keras.Model):
         """
         checkpoint = load_checkpoint(source)
         backbone = cls.unfilled(checkpoint.config, **kwargs)
-        backbone.load_named_weights(checkpoint.backbone_weights, source=str(source))
+        weights = checkpoint.backbone_weights
+        del checkpoint  # no second hold on the weights
+        backbone.load_named_weights(weights, source=str(source), consume=True)
         return backbone
 
     @classmethod
@@ -108,15 +110,20 @@ class AlbertBackbone(keras.Model):
             raise InputError("this backbone has no pooler; build it with pooler=True")
         return self.pooler(sequence_output[:, 0])
 
-    def load_named_weights(self, weights: dict[str, Any], *, source: str) -> None:
+    def load_named_weights(self, weights: dict[str, Any], *, source: str, consume: bool = False) -> None:
         """Assigns every weight by name; a pooler's weights are left aside where this model has no pooler.
+
+        Args:
+            weights: name → array.
+            source: what to call them in an error message.
+            consume: take them out of `weights` one by one; see `albert_tf.conversion.assign.assign`.
 
         Raises:
             InputError: missing, left-over or misshapen weights, listed.
         """
-        if self.pooler is None:
-            weights = {name: value for name, value in weights.items() if not name.startswith("pooler/")}
-        assign({variable.path: variable for variable in self.weights}, weights, source=source)
+        unused = [] if self.pooler is not None else [name for name in weights if name.startswith("pooler/")]
+        variables = {variable.path: variable for variable in self.weights}
+        assign(variables, weights, source=source, optional=unused, consume=consume)
 
     def get_config(self) -> dict[str, Any]:
         return {

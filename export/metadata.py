@@ -82,7 +82,9 @@ def read_settings(files: dict[str, bytes], path: str | Path) -> dict[str, Any]:
         raise InputError(f"{path}: {SETTINGS_FILE}: expected format {FORMAT}; use the albert-tf that wrote the file")
     wrong = [name for name, kind in _FIELDS.items() if name not in settings or not isinstance(settings[name], kind)]
     if wrong:
-        raise InputError(f"{path}: {SETTINGS_FILE}: missing or of a wrong type: {', '.join(wrong)}; export the file again")
+        raise InputError(
+            f"{path}: {SETTINGS_FILE}: missing or of a wrong type: {', '.join(wrong)}; export the file again"
+        )
     return settings
 
 

@@ -49,7 +49,7 @@ RECIPES = {
     recipe.name: recipe
     for recipe in (
         Recipe("float32", "exact; four bytes a weight", 4, 1e-5),
-        Recipe("float16", "half the size, same speed as float32, nearly exact", 2, 2e-3),
+        Recipe("float16", "half the size, nearly exact; as fast as float32, in more memory", 2, 2e-3),
         Recipe("dynamic_int8", "a quarter of the size and about three times as fast; answers move a little", 1, 2e-2),
     )
 }

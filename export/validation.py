@@ -121,7 +121,12 @@ def size_limits(task: AlbertTask, recipe: Recipe, *, form: str, length: int | No
 
 
 def _compare(
-    from_file: np.ndarray, task: AlbertTask, encoded: Sequence[Encoded], texts: Sequence[str], recipe: Recipe, **sizes: int
+    from_file: np.ndarray,
+    task: AlbertTask,
+    encoded: Sequence[Encoded],
+    texts: Sequence[str],
+    recipe: Recipe,
+    **sizes: int,
 ) -> ExportReport:
     finite = np.isfinite(from_file).all(axis=-1)
     if not finite.all():

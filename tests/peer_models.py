@@ -13,7 +13,7 @@ SHAPES = {
     "base": AlbertConfig.from_name("albert_base_v2"),
     "large": dataclasses.replace(AlbertConfig.from_name("albert_large_v2"), num_layers=3),
     "xlarge": dataclasses.replace(AlbertConfig.from_name("albert_xlarge_v2"), num_layers=2),
-    "xxlarge": dataclasses.replace(AlbertConfig.from_name("albert_xxlarge_v2"), num_layers=2),
+    "xxlarge": dataclasses.replace(AlbertConfig.from_name("albert_xxlarge_v2"), num_layers=1),
 }
 GROUPED = AlbertConfig(60, 16, 24, 6, 2, embedding_dim=8, num_groups=3, num_inner_repetitions=2, max_sequence_length=40)
 # Longest row of each batch, with rows of half and a third of that beside it.
@@ -27,8 +27,11 @@ def random_weights(config: AlbertConfig, *, heads: bool = False) -> dict[str, np
     """
     shapes = backbone_weight_shapes(config) | (pretraining_head_weight_shapes(config) if heads else {})
     random = np.random.default_rng(0)
-    noise = {name: random.standard_normal(shape, np.float32) for name, shape in shapes.items()}
-    return {name: 1 + 0.1 * value if name.endswith("gamma") else config.hidden_dim**-0.5 * value for name, value in noise.items()}
+    weights = {}
+    for name, shape in shapes.items():
+        noise = random.standard_normal(shape, np.float32)
+        weights[name] = 1 + 0.1 * noise if name.endswith("gamma") else noise / np.float32(config.hidden_dim**0.5)
+    return weights
 
 
 def batch_of(config: AlbertConfig, length: int) -> dict[str, np.ndarray]:

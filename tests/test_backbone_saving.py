@@ -147,6 +147,20 @@ def test_weights_that_do_not_fit_change_nothing() -> None:
             np.testing.assert_array_equal(value, before[key])
 
 
+def test_an_unfilled_encoder_is_filled_by_its_weights() -> None:
+    expected = random_backbone()
+    weights = named_weights(expected)
+    backbone = AlbertBackbone.unfilled(TINY)
+    assert {v.path: tuple(v.shape) for v in backbone.weights} == {n: w.shape for n, w in weights.items()}
+    backbone.load_named_weights(weights, source="here", consume=True)
+    assert weights == {}
+    assert_same_weights(backbone, expected)
+    without = AlbertBackbone.unfilled(TINY, pooler=False)
+    weights = named_weights(expected)
+    without.load_named_weights(weights, source="here", consume=True)
+    assert set(weights) == {"pooler/kernel", "pooler/bias"}
+
+
 def test_from_pretrained(tmp_path: Path) -> None:
     from albert_tf.presets import save_preset
     from albert_tf.tasks.pretraining import AlbertPretrainer

@@ -1,16 +1,19 @@
 """`albert-tf convert`: a TF1 checkpoint becomes a preset with the same weights, and says what it is."""
 
 import argparse
+import json
 import shutil
 import tarfile
 
 import numpy as np
 import pytest
-from tf1_writer import PUBLISHED, save_folder, save_published, variables
+import tensorflow as tf
+from tf1_writer import PUBLISHED, encoder, save_folder, save_published, squad_1, squad_2, variables
 
 from albert_tf.cli.convert import add_parser
+from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.presets import load_checkpoint
+from albert_tf.presets import load_checkpoint, save_preset
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 
@@ -71,6 +74,44 @@ def test_a_preset_is_not_converted_again(source, tmp_path):
     convert(source, tmp_path / "out")
     with pytest.raises(InputError, match="is a preset folder already"):
         convert(tmp_path / "out", tmp_path / "again")
+
+
+def test_back_to_tf1(source, tmp_path, capsys):
+    convert(source, tmp_path / "preset")
+    assert convert(tmp_path / "preset", tmp_path / "tf1", "--to", "tf1") == 0
+    assert "otherwise there" not in capsys.readouterr().out
+    reader = tf.train.load_checkpoint(str(tmp_path / "tf1" / "model.ckpt-best"))
+    for name, value in variables(PUBLISHED).items():
+        np.testing.assert_array_equal(reader.get_tensor(name), value)
+    assert AlbertConfig.from_json(tmp_path / "tf1" / "albert_config.json") == AlbertConfig.from_dict(PUBLISHED)
+    assert load_checkpoint(tmp_path / "tf1").tokenizer_path == tmp_path / "tf1" / "vocab_chinese.txt"
+
+
+def test_what_tf1_cannot_record_is_told(source, tmp_path, capsys):
+    checkpoint = load_checkpoint(source)
+    weights = checkpoint.backbone_weights | {
+        "classifier/kernel": np.ones((6, 2), np.float32),
+        "classifier/bias": np.zeros(2, np.float32),
+    }
+    tokenizer = AlbertTokenizer.from_pretrained(source / "vocab.txt", lower=False, max_length=7)
+    task = json.dumps({"task": "classification", "settings": {"labels": ["no", "yes"], "classifier_dropout": 0.1}})
+    save_preset(tmp_path / "preset", checkpoint.config, weights, tokenizer, extra_files={"task.json": task})
+    convert(tmp_path / "preset", tmp_path / "tf1", "--to", "tf1")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "the text rules lower=false are not recorded" in printed
+    assert "labels have no names; in their order they are no, yes" in printed
+
+
+@pytest.mark.parametrize(
+    ("head", "values"), [("squad 1", squad_1(np.ones((2, 6), np.float32))), ("squad 2", squad_2(6))]
+)
+def test_question_answering_heads_are_reported_and_go_back(tmp_path, capsys, head, values):
+    convert(save_folder(tmp_path / "albert", values=encoder() | values), tmp_path / "preset")
+    assert "question_answering" in capsys.readouterr().out
+    convert(tmp_path / "preset", tmp_path / "tf1", "--to", "tf1")
+    reader = tf.train.load_checkpoint(str(tmp_path / "tf1" / "model.ckpt-best"))
+    for name, value in values.items():
+        np.testing.assert_array_equal(reader.get_tensor(name), value)
 
 
 def test_the_help_shows_an_example(capsys):

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from albert_tf.conversion.assign import assign, check_finite, check_shapes, listing
+from albert_tf.conversion.assign import assign, check_finite, check_shapes, listing, unfilled
 from albert_tf.errors import InputError
 
 
@@ -48,6 +48,35 @@ def test_keras_variables_by_path_and_by_mapping():
     renamed = {"x": layer.bias}
     assign(renamed, {"x": np.full(3, 2.0, np.float32)}, source="file")
     np.testing.assert_array_equal(layer.bias, np.full(3, 2.0))
+
+
+def test_weights_are_taken_out_as_they_are_assigned():
+    kernel, bias = two_variables()
+    given, left = weights(), []
+    kernel.assign = lambda value: left.append(set(given))
+    bias.assign = lambda value: left.append(set(given))
+    assert assign([kernel, bias], given, source="file", consume=True) == []
+    assert left == [{"a/bias"}, set()]
+    rest = weights(**{"b/kernel": np.ones(1, np.float32)})
+    assert assign(two_variables(), rest, source="file", optional=["b/kernel"], consume=True) == ["b/kernel"]
+    assert set(rest) == {"b/kernel"}
+
+
+def test_nothing_is_taken_where_something_does_not_fit():
+    given = weights(c=np.ones(1, np.float32))
+    with pytest.raises(InputError, match="1 not in the model: c"):
+        assign(two_variables(), given, source="file", consume=True)
+    assert set(given) == {"a/kernel", "a/bias", "c"}
+
+
+def test_an_unfilled_variable_takes_its_weight():
+    import keras
+
+    layer = keras.layers.Dense(3, kernel_initializer=unfilled, name="a")
+    layer.build((None, 2))
+    assert (tuple(layer.kernel.shape), layer.kernel.dtype) == ((2, 3), "float32")
+    assign(layer.weights, weights(), source="file")
+    np.testing.assert_array_equal(layer.kernel, np.ones((2, 3)))
 
 
 def test_missing_left_over_and_misshapen_come_in_one_error_and_nothing_is_assigned():

@@ -67,7 +67,11 @@ def test_a_recipe_that_does_nothing_is_refused(tmp_path, monkeypatch):
 
 
 def test_stored_bytes():
-    dense, vector, positions = ("d/kernel", (64, 32)), ("d/bias", (2000,)), ("embeddings/position_embedding/e", (512, 8))
+    dense, vector, positions = (
+        ("d/kernel", (64, 32)),
+        ("d/bias", (2000,)),
+        ("embeddings/position_embedding/e", (512, 8)),
+    )
     expected = {"float32": (8192, 8000, 16384), "float16": (4096, 4000, 8192), "dynamic_int8": (2048, 8000, 16384)}
     for name, sizes in expected.items():
         assert tuple(RECIPES[name].stored_bytes(*weight) for weight in (dense, vector, positions)) == sizes

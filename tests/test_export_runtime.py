@@ -1,5 +1,6 @@
 """The runner of exported files: any text, any file, any thread."""
 
+import json
 import subprocess
 import sys
 import threading
@@ -68,7 +69,7 @@ def test_fuzzed_texts_in_order(runner):
 
 
 def test_pairs(runner):
-    pairs = LINES[1:] + [""]
+    pairs = [*LINES[1:], ""]
     rows = runner.predict_probabilities(LINES, pairs)
     np.testing.assert_allclose(rows, expected_rows(LINES, pairs), rtol=0, atol=TOLERANCE)
     assert np.abs(rows - runner.predict_probabilities(LINES)).max() > 1e-3
@@ -243,8 +244,6 @@ def settings_of(path):
     ],
 )
 def test_settings_that_cannot_be(tmp_path, changes, message):
-    import json
-
     files, settings = settings_of(exported())
     if "labels" in changes:
         settings["settings"] = {"labels": changes["labels"]}

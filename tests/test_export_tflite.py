@@ -43,6 +43,8 @@ FILES = [
     ("groups 2, inner 2, erf", "dynamic_int8", "unrolled", None),
     ("ffn", "float32", "loop", None),
     ("ffn", "dynamic_int8", "unrolled", FIXED_LENGTH),
+    ("words", "float32", "unrolled", FIXED_LENGTH),
+    ("words", "dynamic_int8", "loop", None),
 ]
 
 
@@ -182,7 +184,9 @@ def test_texts_are_cut_to_what_the_model_takes(tmp_path):
     export_tflite(task, tmp_path / "m.tflite", recipe="float32")
     text = "the old mill by the river " * 9
     expected = keras_probabilities(task, *task.tokenizer.encode_batch([text], length=10)[0])
-    np.testing.assert_allclose(TFLiteRunner(tmp_path / "m.tflite").predict_probabilities([text])[0], expected, atol=2e-6)
+    np.testing.assert_allclose(
+        TFLiteRunner(tmp_path / "m.tflite").predict_probabilities([text])[0], expected, atol=2e-6
+    )
     with pytest.raises(InputError, match="length: expected a whole number from 3 to 10 tokens, got 11"):
         export_tflite(task, tmp_path / "n.tflite", length=11)
 

@@ -80,7 +80,9 @@ def test_size_limits_say_once(recipe, length):
 
 
 def test_other_answers():
-    with pytest.raises(ExportError, match=r"answers differ from the Keras model's: mean difference 0\.\d+ \(at most 1e-05"):
+    with pytest.raises(
+        ExportError, match=r"answers differ from the Keras model's: mean difference 0\.\d+ \(at most 1e-05"
+    ):
         check(model_of(exported("all", "float32")), new_classifier(seed=1))
 
 

@@ -11,7 +11,7 @@ from tiny_models import TINY
 
 from albert_tf.config import ACTIVATIONS
 from albert_tf.layers.attention import AttentionBlock, FeedForwardBlock
-from albert_tf.layers.configured import activation_function
+from albert_tf.layers.configured import activation_function, initial_matrices, matrix_initializer
 from albert_tf.layers.embeddings import AlbertEmbeddings
 from albert_tf.layers.encoder import AlbertEncoder
 from albert_tf.layers.heads import MaskedLMHead
@@ -49,6 +49,17 @@ def test_layers_are_restored_from_their_config(layer_class: Any) -> None:
 def test_encoder_remembers_that_it_rematerializes() -> None:
     assert AlbertEncoder.from_config(AlbertEncoder(TINY, rematerialize=True).get_config()).rematerialize
     assert not AlbertEncoder.from_config(AlbertEncoder(TINY).get_config()).rematerialize
+
+
+def test_other_initial_values_of_matrices_in_a_block() -> None:
+    with initial_matrices(lambda shape, dtype: np.full(shape, 7.0, dtype)):
+        block = AttentionBlock(TINY)
+        block.build()
+    for variable in block.weights:
+        assert (np.asarray(variable) == 7.0).all() == (len(variable.shape) == 2), variable.path
+    with pytest.raises(ValueError, match="inside"), initial_matrices(lambda shape, dtype: np.zeros(shape, dtype)):
+        raise ValueError("inside")
+    assert matrix_initializer(TINY).stddev == TINY.initializer_range
 
 
 def test_initial_values() -> None:

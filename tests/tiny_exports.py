@@ -36,6 +36,7 @@ CONFIGS = {
         BASE, num_groups=2, num_inner_repetitions=2, num_layers=4, activation="gelu_erf"
     ),
     "ffn": dataclasses.replace(BASE, sharing="ffn", num_layers=2),
+    "words": dataclasses.replace(BASE, factorization="words"),
 }
 _files = tempfile.TemporaryDirectory(prefix="tiny_exports.")
 

@@ -16,6 +16,7 @@ from albert_tf.conversion.keras_hub import FORM as KERAS_HUB
 from albert_tf.conversion.keras_hub import write_keras_hub
 from albert_tf.conversion.model_garden import FORM as MODEL_GARDEN
 from albert_tf.conversion.model_garden import write_model_garden
+from albert_tf.conversion.tf1 import write_tf1
 from albert_tf.errors import InputError
 from albert_tf.files import refuse_existing
 from albert_tf.presets import TASK_FILE, load_checkpoint, load_tokenizer, save_preset
@@ -47,6 +48,7 @@ WRITERS: dict[str, Callable[..., list[str]]] = {
     "huggingface": write_huggingface,
     "keras-hub": write_keras_hub,
     "model-garden": write_model_garden,
+    "tf1": write_tf1,
 }
 # Name of a form → the form that readers say, where another framework runs it.
 _FORMS = {"huggingface": HUGGING_FACE, "keras-hub": KERAS_HUB, "model-garden": MODEL_GARDEN}

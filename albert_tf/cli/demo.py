@@ -21,7 +21,7 @@ SHAPE: dict[str, Any] = {
     "hidden_dropout": 0.1,
     "attention_dropout": 0.1,
 }
-TRAINING: dict[str, Any] = {"epochs": 20.0, "batch_size": 16, "learning_rate": 1e-3, "max_length": 64}
+TRAINING: dict[str, Any] = {"epochs": 30.0, "batch_size": 16, "learning_rate": 5e-4, "max_length": 64}
 EXAMPLES = {
     "commands": (
         "could you make it a bit warmer in here",

@@ -12,15 +12,15 @@ import numpy as np
 from albert_tf.errors import InputError
 
 _LISTED = 10  # names of each kind in one message
-_PIECE_BYTES = 16 * 2**20
 
 
 def assign(
     variables: Mapping[str, Any] | Iterable[Any],
-    weights: Mapping[str, np.ndarray],
+    weights: dict[str, np.ndarray],
     *,
     source: str,
     optional: Collection[str] = (),
+    consume: bool = False,
 ) -> list[str]:
     """Gives every variable its weight; nothing is assigned unless everything fits.
 
@@ -30,6 +30,8 @@ def assign(
         source: what to call the weights in an error message.
         optional: names that may be on one side only: a new head's variables, or a pooler that the model does not use.
             Where a name is on both sides, it must fit like any other.
+        consume: take each weight out of `weights` as soon as its variable has it, so that memory does not hold
+            the whole model twice.
 
     Returns:
         The names among `optional` that were on one side only, sorted.
@@ -42,10 +44,12 @@ def assign(
     shapes = {name: tuple(variable.shape) for name, variable in by_name.items()}
     check_shapes(weights, shapes, source=source, optional=optional)
     check_finite({name: weights[name] for name in by_name if name in weights}, source=source)
+    on_one_side = sorted(set(by_name) ^ set(weights))
+    take = weights.pop if consume else weights.__getitem__
     for name, variable in by_name.items():
         if name in weights:
-            _fill(variable, weights[name])
-    return sorted(set(by_name) ^ set(weights))
+            variable.assign(take(name))
+    return on_one_side
 
 
 def unfilled(shape: Sequence[int], dtype: str) -> Any:
@@ -98,20 +102,6 @@ def listing(items: Sequence[str]) -> str:
     """The first items and how many more there are, on one line."""
     more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
     return ", ".join(items[:_LISTED]) + more
-
-
-def _fill(variable: Any, weight: np.ndarray) -> None:
-    """`variable.assign(weight)`; a large weight in pieces, as TensorFlow copies it twice on the way to its place."""
-    if weight.nbytes > _PIECE_BYTES and weight.ndim > 1:
-        import tensorflow as tf
-
-        # A slice of a distributed variable would be assigned in one of its places only.
-        if isinstance(variable.value, tf.Variable) and not isinstance(variable.value, tf.distribute.DistributedValues):
-            rows = max(1, _PIECE_BYTES // weight[0].nbytes)
-            for start in range(0, len(weight), rows):
-                variable.value[start : start + rows].assign(weight[start : start + rows])
-            return
-    variable.assign(weight)
 
 
 def _by_name(variables: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:

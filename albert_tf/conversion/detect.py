@@ -19,9 +19,10 @@ GOOGLE_TF1 = "google tf1"
 GOOGLE_TF1_ARCHIVE = "google tf1 archive"
 
 READABLE = (
-    "an albert-tf preset folder (config.json, weights.safetensors), or a Google TF1 checkpoint: its folder with "
-    "albert_config.json, its prefix or .index file, or the .tar.gz archive, or a Hugging Face folder (config.json, "
-    "model.safetensors or pytorch_model.bin), or a KerasHub preset folder (config.json, model.weights.h5)"
+    "an albert-tf preset folder (config.json, weights.safetensors), or a TF1 checkpoint of Google or of brightmart's "
+    "albert_zh: its folder with albert_config.json, its prefix or .index file, or the .tar.gz archive, or a Hugging "
+    "Face folder (config.json, model.safetensors or pytorch_model.bin), or a KerasHub preset folder (config.json, "
+    "model.weights.h5), or a TF Model Garden checkpoint (its folder, prefix or .index file) or SavedModel"
 )
 
 # What other systems' folders and files are known by; there is no reader for them.

@@ -70,10 +70,7 @@ def read_config(path: Path, masked_lm_epsilon: float | None) -> AlbertConfig:
     unknown = sorted(fields.keys() - {*_FIELDS, *_OF_KERAS, "dropout"})
     if missing or unknown:
         raise InputError(f"{path}: {BACKBONE} with unknown fields {unknown} and missing fields {missing}")
-    policy = fields.get("dtype")
-    name = policy.get("config", {}).get("name") if isinstance(policy, dict) else policy
-    if name not in (None, *_FLOAT_POLICIES):
-        raise InputError(f"{path}: quantised weights (dtype {json.dumps(policy)[:80]}); take the preset before that")
+    _refuse_quantised(path, fields.get("dtype"))
     try:
         return AlbertConfig(
             **{name: fields[name] for name in _FIELDS},
@@ -83,6 +80,13 @@ def read_config(path: Path, masked_lm_epsilon: float | None) -> AlbertConfig:
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+
+
+def _refuse_quantised(path: Path, policy: Any) -> None:
+    if isinstance(policy, dict):
+        policy = policy.get("config", {}).get("name") if policy.get("class_name") == "DTypePolicy" else policy
+    if policy not in (None, *_FLOAT_POLICIES):
+        raise InputError(f"{path}: quantised weights (dtype {json.dumps(policy)[:80]}…); take the preset before that")
 
 
 def read_task(folder: Path) -> Task | None:

@@ -61,9 +61,10 @@ def safetensors_in(path: Path) -> dict[str, StoredTensor]:
 
     def reader(name: str, floating: bool) -> Callable[[], np.ndarray]:
         def read() -> np.ndarray:
-            with safe_open(
-                path, framework="np"
-            ) as file:  # opened anew: a mapped file counts as memory while it is open
+            import ml_dtypes  # noqa: F401  # gives NumPy the type bfloat16
+
+            # Opened anew: what has been read of a mapped file counts as memory until it is closed.
+            with safe_open(path, framework="np") as file:
                 tensor = np.asarray(file.get_tensor(name))
             return tensor.astype(np.float32, copy=False) if floating else tensor
 
@@ -86,14 +87,12 @@ def sharded(index: Path, open_file: Callable[[Path], dict[str, StoredTensor]]) -
         names = sorted({str(file) for file in files.values()})
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f'{index}: expected a JSON object with "weight_map", tensor → file name') from error
+    if outside := [name for name in names if Path(name).name != name]:
+        raise InputError(f"{index}: expected names of files in the same folder, found {outside[0]!r}")
+    if absent := [name for name in names if not (index.parent / name).is_file()]:
+        raise InputError(f"{index}: no such file as {absent[0]}, which it says to hold weights: copy it too")
     tensors: dict[str, StoredTensor] = {}
     for name in names:
-        if Path(name).name != name:
-            raise InputError(f"{index}: expected names of files in the same folder, found {name!r}")
-        if not (index.parent / name).is_file():
-            raise InputError(
-                f"{index.parent / name}: no such file; {index.name} says that it holds weights: copy it too"
-            )
         held = open_file(index.parent / name)
         expected = {tensor for tensor, file in files.items() if file == name}
         if held.keys() != expected:

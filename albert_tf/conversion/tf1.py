@@ -8,7 +8,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -71,8 +71,9 @@ def write_tf1(
     weights: Weights,
     tokenizer: "AlbertTokenizer | None",
     *,
+    task: dict[str, Any] | None = None,
     overwrite: bool = False,
-) -> None:
+) -> list[str]:
     """Writes a folder like the released ones: albert_config.json, model.ckpt-best and the vocabulary.
 
     Names and shapes are those of the variables in the graph of google-research/albert, or of brightmart/albert_zh where
@@ -82,8 +83,11 @@ def write_tf1(
         folder: the folder to create; with `overwrite`, a folder with such a checkpoint is replaced, and nothing else is.
         config: the encoder's shape.
         weights: our names.
-        tokenizer: its vocabulary file is written too, without its text rules, which have no place there; None writes
-            the checkpoint alone.
+        tokenizer: its vocabulary file is written too; None writes the checkpoint alone.
+        task: as in `Checkpoint`; its settings have no place there.
+
+    Returns:
+        What is otherwise in the original code than here, in words.
 
     Raises:
         InputError: the folder exists, or the architecture or a head has no form there.
@@ -102,12 +106,16 @@ def write_tf1(
             f"{listing(homeless) or 'none'}; missing {listing(missing) or 'none'}"
         )
     values = {variable.name: _theirs(weights[ours], variable) for ours, variable in table.items()}
+    differences = []
+    if labels := (task or {}).get("settings", {}).get("labels"):
+        differences.append(f"labels have no names; in their order they are {', '.join(labels)}")
     with written_whole(folder, overwrite=overwrite) as temporary:
         temporary.mkdir()
         config.to_json(temporary / CONFIG_FILE, published=True)
         write_variables(temporary / PREFIX, values | {"global_step": np.array(0, np.int64)})
         if tokenizer is not None:
-            _write_vocabulary(temporary, tokenizer, layout.form)
+            differences += _write_vocabulary(temporary, tokenizer, layout.form)
+    return differences
 
 
 def _read(files: Files, *, source: str, archive: str) -> Checkpoint:
@@ -175,10 +183,14 @@ def _theirs(weight: np.ndarray, variable: Variable) -> np.ndarray:
     return np.ascontiguousarray(weight.T if variable.transposed else weight, np.float32)
 
 
-def _write_vocabulary(folder: Path, tokenizer: "AlbertTokenizer", form: str) -> None:
-    """The vocabulary file under its released name. The text rules are the original code's own business."""
+def _write_vocabulary(folder: Path, tokenizer: "AlbertTokenizer", form: str) -> list[str]:
+    """The vocabulary file under its released name; returns what is otherwise in the original's text rules."""
     vocabulary = tokenizer.vocabulary
+    path = folder / _VOCABULARY_FILES[form, vocabulary.kind]
     vocabulary.save(folder / "saved")
     (saved,) = (folder / "saved").iterdir()
-    saved.rename(folder / _VOCABULARY_FILES[form, vocabulary.kind])
+    saved.rename(path)
     (folder / "saved").rmdir()
+    theirs = type(tokenizer).from_pretrained(path).vocabulary.options()
+    odd = [f"{rule}={str(value).lower()}" for rule, value in vocabulary.options().items() if value != theirs[rule]]
+    return [f"the text rules {', '.join(odd)} are not recorded"] if odd else []

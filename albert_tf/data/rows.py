@@ -28,7 +28,7 @@ def format_of(path: str | Path, format: str | None) -> str:
     if kind not in FORMATS:
         got = f"the suffix {Path(path).suffix!r}" if format is None else repr(format)
         raise InputError(
-            f"{path}: expected one of the formats {', '.join(FORMATS)}, got {got}; pass --format to choose"
+            f"{path}: expected one of the formats {', '.join(FORMATS)}, got {got}; rename the file"
         )
     return kind
 

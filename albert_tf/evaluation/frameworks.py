@@ -1,8 +1,9 @@
 """ALBERT as other frameworks run it from their own files, for `albert_tf.evaluation.parity`.
 
-There is one function for each. It takes the files, our config and weights (for what is to be built, and which head), and a batch: token_ids, segment_ids,
-padding_mask (B, S) and masked_positions (B, P). It returns what it has of: "layer 1", "layer 2", … and sequence_output
-(B, S, H), pooled_output (B, H), masked_lm_logits (B, P, V), sentence_order_logits (B, 2), and the logits of a task head.
+There is one function for each. It takes the files; our config and weights, for what is to be built and which head; and
+a batch: token_ids, segment_ids, padding_mask (B, S) and masked_positions (B, P). It returns what it has of: "layer 1",
+"layer 2", … and sequence_output (B, S, H), pooled_output (B, H), masked_lm_logits (B, P, V), sentence_order_logits
+(B, 2), and the logits of a task head.
 """
 
 import importlib
@@ -31,6 +32,8 @@ def run_transformers(path: Path, config: AlbertConfig, weights: Weights, batch: 
     import torch
     import transformers
 
+    transformers.utils.logging.set_verbosity_error()  # what a class leaves out of a file is read by another here
+    transformers.utils.logging.disable_progress_bar()
     heads = {
         frozenset({"masked_lm", "sentence_order"}): "AlbertForPreTraining",
         frozenset({"masked_lm"}): "AlbertForMaskedLM",
@@ -51,10 +54,13 @@ def run_transformers(path: Path, config: AlbertConfig, weights: Weights, batch: 
     with torch.no_grad():
         encoder = model if kind == "AlbertModel" else model.albert
         encoded = encoder(**inputs, output_hidden_states=True)
-        outputs = _encoder_outputs(
-            [layer.numpy() for layer in encoded.hidden_states[1:]],
-            None if encoded.pooler_output is None else encoded.pooler_output.numpy(),
-        )
+        pooled = encoded.pooler_output
+        if pooled is None and "pooler/kernel" in weights:  # in the file, and not in this class
+            pooled = transformers.AlbertModel.from_pretrained(str(path), config=theirs).eval()(**inputs).pooler_output
+        states = encoded.hidden_states[1:]
+        each = len(states) // config.num_layers  # since release 5 of every inner repetition
+        layers = [state.numpy() for state in states[each - 1 :: each]]
+        outputs = _encoder_outputs(layers, None if pooled is None else pooled.numpy())
         if kind == "AlbertForMultipleChoice":  # the rows are the choices of one question
             logits = model(**{name: value[None] for name, value in inputs.items()}).logits
             return outputs | {"multiple_choice_logits": logits.numpy().T}
@@ -113,6 +119,7 @@ def run_keras_hub(path: Path, config: AlbertConfig, weights: Weights, batch: Bat
 
 def run_model_garden(path: Path, config: AlbertConfig, weights: Weights, batch: Batch) -> Outputs:
     """tf-models-official: its own classes, restored by TensorFlow from the objects that the checkpoint has."""
+    import tensorflow as tf
     import tf_keras
     from official.modeling import activations
     from official.nlp.modeling import layers, networks
@@ -142,9 +149,10 @@ def run_model_garden(path: Path, config: AlbertConfig, weights: Weights, batch: 
     outputs = _encoder_outputs([np.asarray(layer) for layer in found["encoder_outputs"]], found["pooled_output"])
     if "masked_lm" in ways:
         head = layers.MaskedLM(encoder.get_embedding_table(), activation)
-        head(found["sequence_output"], batch["masked_positions"])  # which builds it
+        positions = tf.constant(batch["masked_positions"])
+        head(found["sequence_output"], positions)  # which builds it
         _restore(head, prefix, ways["masked_lm"])
-        outputs["masked_lm_logits"] = np.asarray(head(found["sequence_output"], batch["masked_positions"]))
+        outputs["masked_lm_logits"] = np.asarray(head(found["sequence_output"], positions))
     for name in sorted(_heads(weights) - {"masked_lm"}):
         pooled = name in ("classifier", "sentence_order")
         features = found["pooled_output" if pooled else "sequence_output"]

@@ -102,9 +102,11 @@ class AlbertTask(keras.Model):
         model = cls(backbone, tokenizer, **settings)
         model.head_is_new = not model._fits_head(checkpoint, saved_settings)
         if model.head_is_new:
-            backbone.load_named_weights(checkpoint.backbone_weights, source=str(source))
+            weights = checkpoint.backbone_weights
+            del checkpoint  # no second hold on the weights
+            backbone.load_named_weights(weights, source=str(source), consume=True)
         else:
-            assign(model.named_weights(), checkpoint.weights, source=str(source))
+            assign(model.named_weights(), checkpoint.weights, source=str(source), consume=True)
         return model
 
     def _fits_head(self, checkpoint: Checkpoint, saved_settings: dict[str, Any] | None) -> bool:

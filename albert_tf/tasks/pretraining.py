@@ -48,7 +48,8 @@ class AlbertPretrainer(keras.Model):
         """
         checkpoint = load_checkpoint(source)
         model = cls(AlbertBackbone.unfilled(checkpoint.config, **backbone_options))
-        assign({variable.path: variable for variable in model.weights}, checkpoint.weights, source=str(source))
+        variables = {variable.path: variable for variable in model.weights}
+        assign(variables, checkpoint.weights, source=str(source), consume=True)
         return model
 
     def get_config(self) -> dict[str, Any]:
