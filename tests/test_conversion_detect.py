@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_tf.conversion.detect import GOOGLE_TF1, GOOGLE_TF1_ARCHIVE, PRESET, detect
+from albert_tf.conversion.detect import GOOGLE_TF1, GOOGLE_TF1_ARCHIVE, MODEL_GARDEN, PRESET, detect
 from albert_tf.errors import InputError
 
 
@@ -20,6 +20,12 @@ def touch(folder, *names):
         (["albert_config.json", "model.ckpt-best.index", "model.ckpt-best.data-00000-of-00001"], GOOGLE_TF1),
         (["albert_base/albert_config.json", "albert_base/model.ckpt-best.index"], GOOGLE_TF1),
         (["saved_model.pb", "tfhub_module.pb", "variables/variables.index"], GOOGLE_TF1),
+        (["config.json", "model.safetensors", "tf_model.h5", "tokenizer.json"], HUGGING_FACE),
+        (["config.json", "model.safetensors.index.json", "model-1.safetensors"], HUGGING_FACE),
+        (["config.json", "pytorch_model.bin", "spiece.model", "old/model.ckpt.index"], HUGGING_FACE),
+        (["config.json", "pytorch_model.bin.index.json"], HUGGING_FACE),
+        (["config.json", "model.weights.h5", "task.weights.h5", "task.json", "tokenizer.json"], KERAS_HUB),
+        (["config.json", "model.weights.json"], KERAS_HUB),
     ],
 )
 def test_folders_with_a_reader(tmp_path, names, form):
@@ -43,14 +49,9 @@ def test_archives(tmp_path, name):
         ([], "the folder is empty"),
         ([".hidden"], "the folder is empty"),
         (
-            ["config.json", "model.safetensors"],
-            r"found a Hugging Face checkpoint \(model.safetensors\), which has no r",
+            ["config.json", "tf_model.h5", "spiece.model"],
+            r"found a Hugging Face checkpoint in its TensorFlow or Flax form alone \(tf_model\.h5\), which has no reader",
         ),
-        (
-            ["config.json", "pytorch_model.bin", "spiece.model"],
-            r"found a Hugging Face checkpoint \(pytorch_model.bin\)",
-        ),
-        (["config.json", "model.weights.h5"], "found a KerasHub preset"),
         (["saved_model.pb", "variables/variables.index"], "found a SavedModel of TensorFlow 1, which has no reader"),
         (["config.json", "notes.txt"], "found only config.json, notes.txt"),
         (["albert_config.json"], "found only albert_config.json"),
@@ -93,3 +94,16 @@ def test_the_name_of_a_config_has_no_weights(tmp_path, monkeypatch):
         detect("albert_base_v2")
     touch(tmp_path, "albert_base_v2/weights.safetensors")
     assert detect("albert_base_v2") == PRESET
+
+
+@pytest.mark.parametrize("given", ["", "ckpt-1", "ckpt-1.index", "ckpt-1.data-00000-of-00001"])
+def test_an_object_checkpoint_is_told_by_its_index(tmp_path, given):
+    touch(tmp_path, "checkpoint", "ckpt-1.index", "ckpt-1.data-00000-of-00001", "albert_config.json")
+    (tmp_path / "ckpt-1.index").write_bytes(b"\0\0_CHECKPOINTABLE_OBJECT_GRAPH\x08model/")
+    assert detect(tmp_path / given) == MODEL_GARDEN
+
+
+def test_a_saved_model_of_tensorflow_2(tmp_path):
+    touch(tmp_path, "saved_model.pb", "keras_metadata.pb", "variables/variables.index", "assets/30k-clean.model")
+    (tmp_path / "variables" / "variables.index").write_bytes(b"\0\0_CHECKPOINTABLE_OBJECT_GRAPH\x08variables/")
+    assert detect(tmp_path) == MODEL_GARDEN

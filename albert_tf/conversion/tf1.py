@@ -17,7 +17,7 @@ from albert_tf.conversion.archive import is_archive, keep_until_exit, unpacked
 from albert_tf.conversion.assign import listing
 from albert_tf.conversion.brightmart import BRIGHTMART, MARKS
 from albert_tf.conversion.checkpoint import Checkpoint, Weights, check_weights
-from albert_tf.conversion.tf1_files import Files, Reader, locate, refuse_patterns, write_variables
+from albert_tf.conversion.tf1_files import Files, Reader, closest, locate, refuse_patterns, write_variables
 from albert_tf.conversion.tf1_tables import AXES, GOOGLE, Variable, table_of_file, table_of_weights
 from albert_tf.errors import InputError
 from albert_tf.files import refuse_other_folder, written_whole
@@ -57,6 +57,8 @@ def read_tf1(source: str | Path) -> Checkpoint:
         return _read(locate(path), source=str(path), archive="")
     with unpacked(path) as folder:
         try:
+            if closest(folder, "saved_model.pb") and not closest(folder, "tfhub_module.pb"):
+                raise InputError(f"{path}: the archive holds a SavedModel; unpack it and give its folder")
             files = locate(folder)
             if files.tokenizer is not None:
                 files = files._replace(tokenizer=keep_until_exit(files.tokenizer))
