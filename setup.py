@@ -34,12 +34,12 @@ setup(
         "tensorboard>=2.20",  # TensorFlow 2.21 no longer brings it
     ],
     extras_require={
-        "garden": ["tf-models-official==2.20.0"],
+        "garden": ["pyyaml>=6", "tf-models-official==2.20.0"],
         "beam": ["apache-beam>=2.77"],
         "hub": ["huggingface_hub>=0.24", "kagglehub>=0.3"],
         # What tests and benchmarks compare with.
         "peers": ["keras-hub==0.32.0", "torch>=2.8", "transformers>=5"],
-        "dev": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff"],
+        "dev": ["hypothesis", "mypy", "pytest", "pytest-xdist", "pyyaml>=6", "ruff"],
     },
     classifiers=[
         "Programming Language :: Python :: 3.11",

@@ -31,6 +31,7 @@ from albert_tf.conversion.keras_hub import read_keras_hub
 from albert_tf.conversion.model_garden import read_model_garden
 from albert_tf.conversion.saved_model import FILE_NAME as SAVED_MODEL_FILE
 from albert_tf.conversion.saved_model import saved_model_vocabulary
+from albert_tf.conversion.stored import read_largest_first, safetensors_in
 from albert_tf.conversion.tf1 import read_tf1
 from albert_tf.errors import InputError
 from albert_tf.files import read_text, refuse_other_folder, written_whole
@@ -139,19 +140,15 @@ def read_weights(path: Path) -> Weights:
     """Reads a safetensors file into float32.
 
     Raises:
-        InputError: no such file, not a whole safetensors file, or a tensor that is neither float16 nor float32.
+        InputError: no such file, not a whole safetensors file, or a tensor that is not float32, float16 or bfloat16.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
 
-    try:
-        stored = load_file(path)
-    except (SafetensorError, OSError, KeyError, TypeError) as error:
-        raise InputError(f"cannot read {path}: {error}; the file is missing or damaged: copy it again") from error
-    for name, weight in stored.items():
-        if weight.dtype not in _STORED_TYPES:
-            raise InputError(f"{path}: {name}: expected float16 or float32, got {weight.dtype}")
-    return {name: weight.astype(np.float32, copy=False) for name, weight in stored.items()}
+    def in_float32(name: str, values: np.ndarray) -> np.ndarray:
+        if values.dtype != np.float32:
+            raise InputError(f"{path}: {name}: expected float32, float16 or bfloat16, got {values.dtype}")
+        return values
+
+    return read_largest_first(safetensors_in(path), in_float32)
 
 
 def save_preset(

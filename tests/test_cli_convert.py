@@ -8,12 +8,13 @@ import tarfile
 import numpy as np
 import pytest
 import tensorflow as tf
+from huggingface_writer import save, tensors, without_heads
 from tf1_writer import PUBLISHED, encoder, save_folder, save_published, squad_1, squad_2, variables
 
 from albert_tf.cli.convert import add_parser
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.presets import load_checkpoint, save_preset
+from albert_tf.presets import load_checkpoint, read_task_settings, save_preset
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 
@@ -112,6 +113,46 @@ def test_question_answering_heads_are_reported_and_go_back(tmp_path, capsys, hea
     reader = tf.train.load_checkpoint(str(tmp_path / "tf1" / "model.ckpt-best"))
     for name, value in values.items():
         np.testing.assert_array_equal(reader.get_tensor(name), value)
+
+
+@pytest.mark.parametrize(("form", "mark"), [("huggingface", "model.safetensors"), ("keras-hub", "model.weights.h5")])
+def test_to_another_system_and_back(source, tmp_path, capsys, form, mark):
+    (source / "albert_config.json").write_text(json.dumps(PUBLISHED | {"hidden_act": "gelu"}))
+    convert(source, tmp_path / "theirs", "--to", form)
+    assert (tmp_path / "theirs" / mark).is_file()
+    printed = " ".join(capsys.readouterr().out.split())
+    assert ("the head masked_lm is left out" in printed) == (form == "keras-hub")
+    convert(tmp_path / "theirs", tmp_path / "ours")
+    first, last = load_checkpoint(source), load_checkpoint(tmp_path / "ours")
+    assert last.config == first.config
+    for name, weight in (first.backbone_weights if form == "keras-hub" else first.weights).items():
+        np.testing.assert_array_equal(last.weights[name], weight, name)
+    convert(tmp_path / "ours", tmp_path / "again", "--to", form)
+    assert (tmp_path / "again" / mark).read_bytes() == (tmp_path / "theirs" / mark).read_bytes()
+
+
+def test_a_fine_tuned_head_keeps_its_labels(tmp_path, capsys):
+    state = without_heads(tensors()) | {
+        "classifier.weight": np.ones((2, 6), np.float32),
+        "classifier.bias": np.zeros(2),
+    }
+    state = {name: tensor.astype(np.float32) for name, tensor in state.items()}
+    labels = {"0": "bad", "1": "good"}
+    save(tmp_path / "theirs", state, architectures=["AlbertForSequenceClassification"], id2label=labels)
+    convert(tmp_path / "theirs", tmp_path / "ours")
+    settings = {"labels": ["bad", "good"], "classifier_dropout": 0.1}
+    assert read_task_settings(tmp_path / "ours") == {"task": "classification", "settings": settings}
+    convert(tmp_path / "ours", tmp_path / "back", "--to", "huggingface")
+    assert json.loads((tmp_path / "back" / "config.json").read_text())["id2label"] == labels
+
+
+def test_an_activation_may_be_forced(source, tmp_path):
+    convert(source, tmp_path / "erf", "--activation", "gelu_erf")
+    assert load_checkpoint(tmp_path / "erf").config.activation == "gelu_erf"
+    convert(tmp_path / "erf", tmp_path / "tanh", "--activation", "gelu_tanh")
+    assert load_checkpoint(tmp_path / "tanh").config == load_checkpoint(source).config
+    with pytest.raises(InputError, match="is a preset folder already"):
+        convert(tmp_path / "erf", tmp_path / "same", "--activation", "gelu_erf")
 
 
 def test_the_help_shows_an_example(capsys):

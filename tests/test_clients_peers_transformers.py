@@ -14,7 +14,7 @@ from albert_tf.conversion.huggingface import read_huggingface, write_huggingface
 
 pytestmark = pytest.mark.clients
 
-# float32 on both sides; hidden values up to 6, logits up to 20.
+# float32 on both sides; measured at most 8.3e-6.
 TOLERANCE = 2e-5
 ACTIVATIONS = {"gelu_tanh": "gelu_new", "gelu_erf": "gelu", "relu": "relu"}
 

@@ -2,7 +2,15 @@
 
 import pytest
 
-from albert_tf.conversion.detect import GOOGLE_TF1, GOOGLE_TF1_ARCHIVE, MODEL_GARDEN, PRESET, detect
+from albert_tf.conversion.detect import (
+    GOOGLE_TF1,
+    GOOGLE_TF1_ARCHIVE,
+    HUGGING_FACE,
+    KERAS_HUB,
+    MODEL_GARDEN,
+    PRESET,
+    detect,
+)
 from albert_tf.errors import InputError
 
 

@@ -102,6 +102,13 @@ def test_a_vocabulary_beside_the_checkpoint(tmp_path):
         read_model_garden(tmp_path)
 
 
+@pytest.mark.parametrize("lower", [True, False])
+def test_whether_text_is_lower_cased_is_read(lower, tmp_path):
+    """The TF-Hub form of a model with a WordPiece vocabulary has it beside the encoder."""
+    save(tmp_path, {"layer_with_weights-0": encoder()[1], "do_lower_case": np.array(lower)})
+    assert read_model_garden(tmp_path).tokenizer_options == {"lower": lower}
+
+
 def test_what_a_training_keeps_is_left_behind(tmp_path):
     tree = encoder()[1]
     slots = {"0": {"m": dense(3, 3)}, "_variables": dense(2, 2)}

@@ -138,7 +138,7 @@ def test_unfitting_weights_are_not_read(preset):
     with pytest.raises(InputError, match="1 missing: pooler/bias"):
         load_checkpoint(preset)
     save_file(random_weights(np.float64), preset / "weights.safetensors")
-    with pytest.raises(InputError, match="expected float16 or float32, got float64"):
+    with pytest.raises(InputError, match="expected float32, float16 or bfloat16, got float64"):
         load_checkpoint(preset)
 
 

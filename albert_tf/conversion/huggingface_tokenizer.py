@@ -133,7 +133,9 @@ def _sentencepiece_model(path: Path) -> Path:
             model.pieces.add(piece=piece, score=score, type=kind)
         for step in (saved["normalizer"] or {}).get("normalizers", []):
             if step["type"] == "Precompiled":
-                model.normalizer_spec.precompiled_charsmap = base64.b64decode(step["precompiled_charsmap"], validate=True)
+                model.normalizer_spec.precompiled_charsmap = base64.b64decode(
+                    step["precompiled_charsmap"], validate=True
+                )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
             f"{path}: expected the unigram vocabulary that transformers saves for ALBERT, found another one; put the "

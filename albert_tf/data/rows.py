@@ -27,9 +27,7 @@ def format_of(path: str | Path, format: str | None) -> str:
     kind = Path(path).suffix.lower().removeprefix(".") if format is None else format
     if kind not in FORMATS:
         got = f"the suffix {Path(path).suffix!r}" if format is None else repr(format)
-        raise InputError(
-            f"{path}: expected one of the formats {', '.join(FORMATS)}, got {got}; rename the file"
-        )
+        raise InputError(f"{path}: expected one of the formats {', '.join(FORMATS)}, got {got}; rename the file")
     return kind
 
 

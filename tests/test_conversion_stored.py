@@ -1,0 +1,55 @@
+"""Tensors in safetensors files: looked at before they are read, the largest read first."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from albert_tf.conversion.stored import StoredTensor, read_largest_first, safetensors_in
+from albert_tf.errors import InputError
+
+
+def test_a_safetensors_file(tmp_path: Path) -> None:
+    import ml_dtypes
+
+    state = {
+        "float32": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "float16": np.array([1.5, 65504], np.float16),
+        "bfloat16": np.array([1.5, 3e38], ml_dtypes.bfloat16),
+        "int64": np.arange(3),
+        "float64": np.arange(3.0),
+    }
+    save_file(state, tmp_path / "model.safetensors")
+    held = safetensors_in(tmp_path / "model.safetensors")
+    assert {name: tensor.shape for name, tensor in held.items()} == {name: array.shape for name, array in state.items()}
+    for name, array in state.items():
+        read = held[name].read()
+        floating = name in ("float32", "float16", "bfloat16")
+        assert (held[name].floating, read.dtype) == (floating, np.float32 if floating else array.dtype)
+        np.testing.assert_array_equal(read, array.astype(read.dtype), name)
+
+
+def test_the_largest_is_read_first_and_the_order_is_kept() -> None:
+    order: list[int] = []
+
+    def tensor(size: int) -> StoredTensor:
+        def read() -> np.ndarray:
+            order.append(size)
+            return np.full(size, size, np.float32)
+
+        return StoredTensor((size,), True, read)
+
+    read = read_largest_first({"a": tensor(2), "b": tensor(5), "c": tensor(3)}, lambda name, values: values + len(name))
+    assert order == [5, 3, 2]
+    assert {name: (weight.size, weight[0]) for name, weight in read.items()} == {"a": (2, 3), "b": (5, 6), "c": (3, 4)}
+    assert list(read) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\x08\0\0\0\0\0\0\0{}", b"weights", bytes(100)])
+def test_files_that_are_no_safetensors(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "model.safetensors").write_bytes(content)
+    with pytest.raises(InputError, match=r"cannot read .*model\.safetensors: .*missing or damaged"):
+        safetensors_in(tmp_path / "model.safetensors")
+    with pytest.raises(InputError, match="No such file"):
+        safetensors_in(tmp_path / "absent")
