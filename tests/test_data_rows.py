@@ -138,7 +138,7 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
 
 def test_formats(tmp_path: Path) -> None:
     path = written(tmp_path, "a.txt", "text\tlabel\na\t1\n")
-    assert "'.txt'" in fault(path) and "--format" in fault(path)
+    assert "'.txt'" in fault(path) and "rename the file" in fault(path)
     assert "'xml'" in fault(path, format="xml")
     assert read_examples(path, format="tsv") == [TextExample("a", None, "1")]
     assert "cannot read" in fault(tmp_path / "absent.tsv")

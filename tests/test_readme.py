@@ -30,7 +30,7 @@ TREE_LINE = re.compile(r"^((?:  )*)(\S+)(?: {2,}\S.*)?$")
 OPERATORS = set("|&;<>()")
 TIMEOUT_SECONDS = 300
 # Options in the text that are not of `albert-tf`: those of pip, of TensorBoard and of the benchmarks.
-FOREIGN_OPTIONS = {"--no-deps", "--logdir", "--steps", "--texts", "--turns"}
+FOREIGN_OPTIONS = {"--no-deps", "--logdir", "--texts", "--turns"}
 
 
 def fences(page: Path) -> list[tuple[str, str]]:
