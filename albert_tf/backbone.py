@@ -45,6 +45,8 @@ class AlbertBackbone(keras.Model):
         name: str = "backbone",
         **kwargs: Any,
     ) -> None:
+        if not isinstance(config, AlbertConfig):
+            raise InputError(f"config: expected an AlbertConfig, got {type(config).__name__}")
         # === Layers ===
         policy = keras.dtype_policies.get(dtype)
         embeddings = AlbertEmbeddings(config, dtype=policy, name="embeddings")

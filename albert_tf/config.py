@@ -1,20 +1,22 @@
 """The shape of an ALBERT model: `AlbertConfig`, and the published shapes by name in `CONFIGS`.
 
-Nothing here needs TensorFlow. Everything that follows from the shape alone is computed here: which layer uses which
-weights (`block_schedule`, the place where sharing is defined) and the name and shape of every weight
-(`weight_shapes`), from which the parameter counts follow.
+Nothing here needs TensorFlow. `block_schedule` says which layer uses which weights: sharing is defined there.
 """
 
 import dataclasses
 import json
 import math
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_text, written_whole
+from albert_tf.files import checked_path, read_json, written_whole
 
 FACTORIZATIONS = ("embeddings", "words")
+# More than any model has.
+_LARGEST = 100_000_000
+_MOST_STEPS = 10_000
 SHARING_MODES = ("all", "attention", "ffn", "none")
 ACTIVATIONS = ("gelu_tanh", "gelu_erf", "relu", "linear")
 
@@ -114,12 +116,14 @@ class AlbertConfig:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.type is int and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-                raise InputError(f"{field.name}: expected a whole number of at least 1, got {value!r}")
+            if field.type is int:
+                if not _is_number(value, Integral) or value < 1:
+                    raise InputError(f"{field.name}: expected a whole number of at least 1, got {value!r}")
+                if value > _LARGEST:
+                    raise InputError(f"{field.name}: expected at most {_LARGEST:,}, got {value:,}")
+                object.__setattr__(self, field.name, int(value))
             if field.type is float or (field.type == float | None and value is not None):
-                if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
-                    raise InputError(f"{field.name}: expected a number, got {value!r}")
-                object.__setattr__(self, field.name, float(value))
+                object.__setattr__(self, field.name, _finite(value, field.name))
         for name in ("hidden_dropout", "attention_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise InputError(f"{name}: expected a rate in [0, 1), got {getattr(self, name)}")
@@ -134,6 +138,8 @@ class AlbertConfig:
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name}: expected one of {', '.join(allowed)}; got {getattr(self, name)!r}")
+        if self.num_layers * self.num_inner_repetitions > _MOST_STEPS:
+            raise InputError(f"num_layers × num_inner_repetitions: expected at most {_MOST_STEPS:,} steps")
         if self.num_groups > self.num_layers:
             raise InputError(f"num_groups: expected at most num_layers = {self.num_layers}, got {self.num_groups}")
         if self.sharing == "none" and self.num_groups > 1:
@@ -179,7 +185,7 @@ class AlbertConfig:
         Raises:
             InputError: no such name; the message lists those there are.
         """
-        if name not in CONFIGS:
+        if not isinstance(name, str) or name not in CONFIGS:
             raise InputError(f"no config is called {name!r}; there are {', '.join(CONFIGS)}")
         return CONFIGS[name]
 
@@ -216,10 +222,7 @@ class AlbertConfig:
     @classmethod
     def from_json(cls, path: str | Path) -> "AlbertConfig":
         """Reads a config file, ours or a published albert_config.json; see `from_dict`."""
-        try:
-            fields = json.loads(read_text(path))
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+        fields = read_json(checked_path(path, "config"))
         return cls.from_dict(fields, source=str(path))
 
     def to_dict(self) -> dict[str, Any]:
@@ -257,6 +260,21 @@ class AlbertConfig:
         fields = self.to_published_dict() if published else self.to_dict()
         with written_whole(path, overwrite=overwrite) as temporary:
             temporary.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    """Whether `value` is of the kind, NumPy's numbers included; a truth value is no number."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _finite(value: Any, name: str) -> float:
+    try:
+        number = float(value) if _is_number(value, Real) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InputError(f"{name}: expected a number, got {value!r}")
+    return number
 
 
 def _from_published(fields: dict[str, Any], source: str) -> dict[str, Any]:

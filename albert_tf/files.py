@@ -1,11 +1,13 @@
 """Files and folders that appear whole or not at all."""
 
 import contextlib
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from albert_tf.errors import InputError
 
@@ -104,3 +106,29 @@ def read_text(path: str | Path) -> str:
         raise InputError(
             f"{path}, line {line}: expected UTF-8 text, found byte 0x{raw[error.start]:02x}; convert the file to UTF-8"
         ) from error
+
+
+def read_json(path: str | Path) -> Any:
+    """Reads a UTF-8 JSON file.
+
+    Raises:
+        InputError: not readable, not JSON (the message names the line), or beyond what Python's reader takes.
+    """
+    text = read_text(path)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits; thousands of brackets
+        raise InputError(f"{path}: not JSON that can be read ({error})") from error
+
+
+def checked_path(path: Any, name: str) -> Path:
+    """`path` as a Path.
+
+    Raises:
+        InputError: not a path, or an empty one (which would mean the current folder).
+    """
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+        raise InputError(f"{name}: expected a path, got {path!r}")
+    return Path(path)

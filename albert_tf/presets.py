@@ -7,7 +7,6 @@ all `task.json`.
 
 import dataclasses
 import functools
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +33,7 @@ from albert_tf.conversion.saved_model import saved_model_vocabulary
 from albert_tf.conversion.stored import read_largest_first, safetensors_in
 from albert_tf.conversion.tf1 import read_tf1
 from albert_tf.errors import InputError
-from albert_tf.files import read_text, refuse_other_folder, written_whole
+from albert_tf.files import checked_path, read_json, refuse_other_folder, written_whole
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.tokenizer import AlbertTokenizer
@@ -72,7 +71,7 @@ def load_checkpoint(
         KERAS_HUB: read_keras_hub,
         MODEL_GARDEN: functools.partial(read_model_garden, config=config),
     }
-    path = fetched(source)
+    path = fetched(source if isinstance(source, str) and source else checked_path(source, "source"))
     form = detect(path)
     if config is not None and form != MODEL_GARDEN:
         raise InputError(f"{source}: of the form {form}, which has a config of its own; leave out the one given")
@@ -127,10 +126,7 @@ def read_task_settings(source: str | Path) -> dict[str, Any] | None:
     path = Path(source) / TASK_FILE
     if not path.exists():
         return None
-    try:
-        saved = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+    saved = read_json(path)
     if not (isinstance(saved, dict) and isinstance(saved.get("task"), str) and isinstance(saved.get("settings"), dict)):
         raise InputError(f'{path}: expected an object with "task", a name, and "settings", an object')
     return saved

@@ -61,6 +61,6 @@ def recipe_by_name(name: str) -> Recipe:
     Raises:
         InputError: there is none; the message lists those there are.
     """
-    if name not in RECIPES:
+    if not isinstance(name, str) or name not in RECIPES:
         raise InputError(f"no recipe is called {name!r}; there are {', '.join(RECIPES)}")
     return RECIPES[name]

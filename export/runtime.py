@@ -11,6 +11,7 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 from albert_tf.data.schema import Prediction
 from albert_tf.errors import InputError
+from albert_tf.files import checked_path
 from albert_tf.tokenization.packing import pad_batch
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from export.metadata import check_model, read_files, read_settings
@@ -18,6 +19,8 @@ from export.quiet import without_native_notes
 
 TOKENIZER_FILES = ("tokenizer.json", "vocabulary.spm", "vocab.txt")
 OUTPUT = "probabilities"
+# Far above any processor that runs these files; the native runtime ends the process at absurd numbers.
+MOST_THREADS = 256
 
 
 class TFLiteRunner:
@@ -40,8 +43,9 @@ class TFLiteRunner:
     """
 
     def __init__(self, path: str | Path, *, threads: int = 1) -> None:
-        if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-            raise InputError(f"threads: expected a whole number of at least 1, got {threads!r}")
+        if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= MOST_THREADS:
+            raise InputError(f"threads: expected a whole number from 1 to {MOST_THREADS}, got {threads!r}")
+        path = checked_path(path, "path")
         files = read_files(path)
         self.path = Path(path)
         self.settings = read_settings(files, path)
@@ -76,9 +80,20 @@ class TFLiteRunner:
         limit = self.tokenizer.max_length if self.length is None else self.length
         if not 1 <= len(token_ids) <= limit:
             raise InputError(f"{self.path}: takes 1 to {limit} tokens, got {len(token_ids)}")
+        self._check_ids(token_ids, segment_ids)
         batch = pad_batch([(token_ids, segment_ids)], self.tokenizer.vocabulary.pad_id, length=self.length)
         with self._one_at_a_time:
             return self._model(**batch)[OUTPUT]
+
+    def _check_ids(self, token_ids: list[int], segment_ids: list[int]) -> None:
+        """The native runtime reads any row it is told to; a wrong one gives a wrong answer or ends the run."""
+        if len(token_ids) != len(segment_ids):
+            raise InputError(f"segment_ids: expected {len(token_ids)}, one for each token, got {len(segment_ids)}")
+        limits = (("token_ids", token_ids, "vocabulary_size"), ("segment_ids", segment_ids, "num_segments"))
+        for name, values, field in limits:
+            rows = self.settings["config"][field]
+            if any(not isinstance(v, (int, np.integer)) or not 0 <= v < rows for v in values):
+                raise InputError(f"{name}: expected whole numbers from 0 to {rows - 1}")
 
 
 def read_labels(settings: dict[str, Any], path: str | Path) -> tuple[str, ...]:

@@ -22,9 +22,10 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.conversion.assign import assign
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
-from albert_tf.files import refuse_existing, written_whole
+from albert_tf.files import checked_path, refuse_existing, written_whole
 from albert_tf.layers.encoder import attention_bias
 from albert_tf.tasks.base import AlbertTask
+from albert_tf.tokenization.tokenizer import check_texts
 from export.metadata import FORMAT, SETTINGS_FILE, append_files, model_record
 from export.quantization import Recipe, recipe_by_name
 from export.quiet import without_native_notes
@@ -62,6 +63,13 @@ def export_tflite(
         InputError: an unknown recipe or form, an unusable length, or a file that exists.
         ExportError: the file fails the check; nothing is written.
     """
+    if not isinstance(task, AlbertTask):
+        raise InputError(
+            f"task: expected an AlbertTextClassifier, got {type(task).__name__}; a folder is read by from_pretrained"
+        )
+    path = checked_path(path, "path")
+    if texts is not None:
+        check_texts(texts, "texts")
     chosen = recipe_by_name(recipe)
     if form not in FORMS:
         raise InputError(f"form: expected one of {', '.join(FORMS)}; got {form!r}")

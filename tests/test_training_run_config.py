@@ -72,7 +72,7 @@ def test_run_json_round_trip(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("", "not a saved run"),
+        ("", "line 1: not JSON"),
         ("[]", "not a saved run"),
         ('{"train": "a"}', "not a saved run of this version .*'out'"),
         ('{"train": "a", "out": "b", "source": "c", "momentum": 1}', "not a saved run of this version .*momentum"),

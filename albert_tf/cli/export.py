@@ -47,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
     from albert_tf.tasks.classification import AlbertTextClassifier
     from export.tflite import export_tflite
 
+    if args.json is not None and args.json.resolve() == args.out.resolve():
+        raise InputError("--json and --out: expected two files, got the same")
     for path in filter(None, (args.out, args.json)):
         refuse_existing(path, overwrite=args.overwrite, file=True)
     texts = [line for line in split_lines(read_text(args.text_file)) if line.strip()] if args.text_file else None

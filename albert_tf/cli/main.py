@@ -41,6 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; errors of the user become one line on stderr."""
     # Before TensorFlow is first loaded: its start-up notes are not for the user of a command.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # A closed stream is None: what would be written there is not wanted.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a text may hold what the terminal's encoding does not

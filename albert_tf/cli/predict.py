@@ -11,6 +11,7 @@ from typing import Any
 from albert_tf.data.rows import split_lines
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
+from albert_tf.tokenization.rules import without_surrogates
 
 CHUNK = 1024
 
@@ -40,7 +41,9 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"expected one --pair for each --text, got {len(args.pair)} and {len(args.text or ())}")
     lines, size = _texts(args)
     model = open_classifier(args.model, threads=args.threads)
+    answered = False
     while texts := list(islice(lines, size)):
+        answered = True
         rows = model.predict_probabilities(texts, args.pair)
         for text, pair, row in zip(texts, args.pair or [None] * len(texts), rows, strict=True):
             answer = Prediction.from_probabilities(row, model.labels)
@@ -49,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
                 print(_json(given | {"label": answer.label, "probabilities": answer.probabilities}), flush=size == 1)
             else:
                 print(answer.label, f"{answer.score:.4f}", " ".join(text.split()), sep="\t", flush=size == 1)
+    if not answered:
+        raise InputError(f"{args.file or 'standard input'}: expected texts, one a line; found none")
     return 0
 
 
@@ -65,6 +70,12 @@ def _json(fields: dict[str, Any]) -> str:
 def _texts(args: argparse.Namespace) -> tuple[Iterator[str], int]:
     """The texts, and how many of them to take at a time."""
     if args.text is not None:
+        for option, texts in (("--text", args.text), ("--pair", args.pair or ())):
+            # The shell's bytes that are not UTF-8 arrive as lone surrogates.
+            if any(without_surrogates(text) != text for text in texts):
+                raise InputError(
+                    f"{option}: expected UTF-8 text; put it into a file and give --file to see where it is not"
+                )
         return iter(args.text), len(args.text)
     if args.file is not None:
         return iter(split_lines(read_text(args.file))), CHUNK

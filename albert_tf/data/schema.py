@@ -1,6 +1,7 @@
 """What passes between readers, tokenizers, models and metrics."""
 
 import dataclasses
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 # The three model inputs, int32 (batch, sequence): ids; 0 or 1 for the first or second text; 1 for a token and 0 for
@@ -8,6 +9,12 @@ from collections.abc import Iterable, Sequence
 TOKEN_IDS = "token_ids"
 SEGMENT_IDS = "segment_ids"
 PADDING_MASK = "padding_mask"
+
+
+def is_label(text: str) -> bool:
+    """Whether `text` can be a label: one line without control characters or spaces around it, so that it can be printed."""
+    unprintable = ("Cc", "Cs", "Zl", "Zp")
+    return bool(text) and text == text.strip() and not any(unicodedata.category(c) in unprintable for c in text)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.data.rows import MISSING, format_of, json_rows, split_lines, start_of, table_rows
-from albert_tf.data.schema import TextExample
+from albert_tf.data.schema import TextExample, is_label
 from albert_tf.errors import InputError
 from albert_tf.files import read_text, written_whole
 
@@ -110,8 +110,10 @@ def write_labels(path: str | Path, labels: Sequence[str], *, overwrite: bool = F
     if len(set(labels)) < len(labels):
         raise InputError(f"expected different labels, got {_listed(labels)}")
     for label in labels:
-        if not label or label != label.strip() or "\n" in label:
-            raise InputError(f"expected a label of one line without spaces around it, got {label!r}")
+        if not is_label(label):
+            raise InputError(
+                f"expected a label of one line without control characters or spaces around it, got {label!r}"
+            )
     with written_whole(path, overwrite=overwrite) as temporary:
         temporary.write_text("".join(f"{label}\n" for label in labels), encoding="utf-8", newline="\n")
 
@@ -124,6 +126,8 @@ def discover_labels(examples: Iterable[TextExample], label_file: str | Path | No
     """
     counts = Counter(example.label for example in examples)
     found = [label for label in counts if label is not None]
+    if unfit := [label for label in found if not is_label(label)]:
+        raise InputError(f"expected labels of one line without control characters, got {unfit[0]!r}")
     if None in counts:
         raise InputError(f"{counts[None]} of the examples have no label; training needs one for each")
     if len(found) < 2:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FIGURE_FORMATS = ("png", "svg", "pdf")
 _TRAIN_COLOR, _VALIDATION_COLOR, _RATE_COLOR = "#1f5fa8", "#d9601a", "#4a4a4a"
+_MOST_INCHES = 20.0
 _MAX_NUMBERED_LABELS = 25  # above that the cells of a confusion matrix are too small for their counts
 
 
@@ -91,7 +92,9 @@ def plot_confusion_matrix(
     short = [label if len(label) <= 24 else label[:23] + "…" for label in labels]
     names, families = drawable_labels(short)
     longest = max(map(cell_len, names))
-    cell = max(0.55, 2.2 / size) if size <= _MAX_NUMBERED_LABELS else 0.2  # inches
+    # Inches. Many labels share what room there is: the picture's memory grows with its area.
+    cell = max(0.55, 2.2 / size) if size <= _MAX_NUMBERED_LABELS else min(0.2, _MOST_INCHES / size)
+    shown = range(0, size, math.ceil(0.2 / cell) if cell < 0.2 else 1)  # a name for each 0.2 inches
     side = cell * size + 0.075 * longest
     figure = Figure(figsize=(side + 2.0, side + 1.0), layout="compressed")
     axes = figure.subplots()
@@ -99,8 +102,8 @@ def plot_confusion_matrix(
     bar = figure.colorbar(image, ax=axes, shrink=0.8, aspect=20 if cell > 0.2 else 50, label="share of the true label")
     bar.outline.set_visible(False)
     ticks: dict[str, Any] = {"fontsize": 9 if cell > 0.2 else 7, "fontfamily": families, "parse_math": False}
-    axes.set_xticks(range(size), names, rotation=90 if 0.1 * longest > cell else 0, **ticks)
-    axes.set_yticks(range(size), names, **ticks)
+    axes.set_xticks(shown, [names[i] for i in shown], rotation=90 if 0.1 * longest > cell else 0, **ticks)
+    axes.set_yticks(shown, [names[i] for i in shown], **ticks)
     axes.set(xlabel="predicted", ylabel="true")
     if any(name == f"#{n}" != short[n] for n, name in enumerate(names)):
         axes.set_title("#n: label n, counted from 0;\nno installed font has its characters", fontsize=8)

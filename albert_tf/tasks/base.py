@@ -46,6 +46,8 @@ class AlbertTask(keras.Model):
         self, backbone: AlbertBackbone, tokenizer: AlbertTokenizer | None, inputs: Any, outputs: Any, **kwargs: Any
     ) -> None:
         super().__init__(inputs, outputs, **kwargs)
+        if tokenizer is not None and not isinstance(tokenizer, AlbertTokenizer):
+            raise InputError(f"tokenizer: expected an AlbertTokenizer or None, got {type(tokenizer).__name__}")
         self.backbone = backbone
         self.tokenizer = tokenizer
         self.head_is_new = True

@@ -1,6 +1,7 @@
 """Text classification: one label out of several for a text or a pair of texts."""
 
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import keras
@@ -8,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.data.schema import Prediction
+from albert_tf.data.schema import Prediction, is_label
 from albert_tf.errors import InputError
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
@@ -43,6 +44,10 @@ class AlbertTextClassifier(AlbertTask):
         name: str = "text_classifier",
     ) -> None:
         labels = _checked_labels(labels)
+        if not isinstance(backbone, AlbertBackbone):
+            raise InputError(f"backbone: expected an AlbertBackbone, got {type(backbone).__name__}")
+        if not isinstance(classifier_dropout, Real) or not 0.0 <= classifier_dropout < 1.0:
+            raise InputError(f"classifier_dropout: expected a rate in [0, 1), got {classifier_dropout!r}")
         if backbone.pooler is None:
             raise InputError("a text classifier needs a backbone with pooler=True")
         # === Layers ===
@@ -54,9 +59,9 @@ class AlbertTextClassifier(AlbertTask):
         outputs = classifier(dropout(backbone(backbone.input)["pooled_output"]))
         super().__init__(backbone, tokenizer, backbone.input, outputs, name=name)
         # === Config ===
-        self.labels = labels
-        self.classifier_dropout = classifier_dropout
-        self.classifier = classifier
+        self.labels: tuple[str, ...] = labels
+        self.classifier_dropout: float = classifier_dropout
+        self.classifier: keras.layers.Dense = classifier
 
     def settings(self) -> dict[str, Any]:
         return {"labels": list(self.labels), "classifier_dropout": self.classifier_dropout}
@@ -95,8 +100,8 @@ def _checked_labels(labels: Sequence[str] | None) -> tuple[str, ...]:
     if len(labels) < 2 or len(set(labels)) != len(labels):
         raise InputError(f"labels: expected at least two different names, got {list(labels)}")
     for label in labels:
-        if not label or label != label.strip() or "\n" in label:
-            raise InputError(f"labels: expected names of one line without spaces around them, got {label!r}")
+        if not is_label(label):
+            raise InputError(f"labels: expected names of one line without control characters, got {label!r}")
     return tuple(labels)
 
 

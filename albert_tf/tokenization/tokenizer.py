@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_text, refuse_existing, written_whole
+from albert_tf.files import checked_path, read_json, refuse_existing, written_whole
 from albert_tf.tokenization import sentencepiece, wordpiece
 from albert_tf.tokenization.api import Vocabulary
 from albert_tf.tokenization.packing import Packed, pack, pad_batch
@@ -56,7 +56,7 @@ class AlbertTokenizer:
         Raises:
             InputError: nothing to read there, or more than one; the message says what was found.
         """
-        path = Path(path)
+        path = checked_path(path, "tokenizer")
         saved = _read_settings(path / FILE_NAME) if path.is_dir() else None
         if saved is None:
             return cls(_load_release(path, options), 512 if max_length is None else max_length)
@@ -150,10 +150,7 @@ def _read_settings(path: Path) -> dict[str, Any] | None:
     """Our `tokenizer.json`, checked; None where there is none, or one of transformers' (which has no "kind")."""
     if not path.is_file():
         return None
-    try:
-        settings = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+    settings = read_json(path)
     if not isinstance(settings, dict) or "kind" not in settings:
         return None
     keys = ("kind", "options", "max_length")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_text
+from albert_tf.files import read_json
 
 PRECISIONS = ("float32", "mixed_bfloat16")
 BEST_METRICS = ("accuracy", "f1", "macro_f1", "matthews_correlation", "loss")
@@ -131,6 +131,6 @@ def from_flags(args: argparse.Namespace) -> RunConfig:
 def read_run_config(path: str | Path) -> RunConfig:
     """Reads a saved run.json."""
     try:
-        return RunConfig(**json.loads(read_text(path)))
-    except (json.JSONDecodeError, TypeError) as error:
+        return RunConfig(**read_json(path))
+    except TypeError as error:
         raise InputError(f"{path}: not a saved run of this version ({error})") from error
