@@ -15,8 +15,7 @@ from albert_tf.files import checked_path, read_json, written_whole
 
 FACTORIZATIONS = ("embeddings", "words")
 # More than any model has.
-_LARGEST = 100_000_000
-_MOST_STEPS = 10_000
+_LARGEST, _MOST_STEPS = 100_000_000, 10_000  # more than any model has
 SHARING_MODES = ("all", "attention", "ffn", "none")
 ACTIVATIONS = ("gelu_tanh", "gelu_erf", "relu", "linear")
 
