@@ -166,7 +166,7 @@ def test_threads_are_used():
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True, None])
 def test_wrong_threads(threads):
-    with pytest.raises(InputError, match="threads: expected a whole number of at least 1, got"):
+    with pytest.raises(InputError, match="threads: expected a whole number from 1 to 256, got"):
         TFLiteRunner(exported(), threads=threads)
 
 

@@ -77,8 +77,8 @@ def test_logits_are_float32_in_half_precision() -> None:
         (["a", "a"], "at least two different"),
         ("yes", "expected a list of names"),
         ([0, 1], "expected a list of names"),
-        (["a", ""], "without spaces around"),
-        (["a", " b"], "without spaces around"),
+        (["a", ""], "of one line without control characters"),
+        (["a", " b"], "of one line without control characters"),
         (["a", "b\nc"], "of one line"),
     ],
 )

@@ -101,7 +101,9 @@ def _checked_labels(labels: Sequence[str] | None) -> tuple[str, ...]:
         raise InputError(f"labels: expected at least two different names, got {list(labels)}")
     for label in labels:
         if not is_label(label):
-            raise InputError(f"labels: expected names of one line without control characters, got {label!r}")
+            raise InputError(
+                f"labels: expected names of one line without control characters or spaces around them, got {label!r}"
+            )
     return tuple(labels)
 
 
