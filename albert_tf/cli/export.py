@@ -26,7 +26,7 @@ def add_parser(subparsers: Any) -> None:
     tflite.add_argument(
         "--form",
         default="loop",
-        help="loop (default): least memory, for LiteRT; unrolled: one subgraph, for MediaPipe Tasks and delegates",
+        help="loop (default): least memory, for LiteRT; unrolled: one subgraph, for delegates that take no loops",
     )
     tflite.add_argument(
         "--length", type=int, help="fix the input at this many tokens; default: any length, paying only for real tokens"
