@@ -97,8 +97,8 @@ def read_text(path: str | Path) -> str:
     path = Path(path)
     try:
         raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -112,15 +112,62 @@ def read_json(path: str | Path) -> Any:
     """Reads a UTF-8 JSON file.
 
     Raises:
-        InputError: not readable, not JSON (the message names the line), or beyond what Python's reader takes.
+        InputError: not a readable file, not JSON (the message names the line), a key that comes twice in an object, or
+            beyond what Python's reader takes.
     """
+    refuse_special(path)
     text = read_text(path)
     try:
-        return json.loads(text)
+        held = json.loads(text, object_pairs_hook=_object)
+        if "\\u" in text:
+            json.dumps(held, ensure_ascii=False).encode()  # half of a character (\ud800) cannot be written anywhere
+        return held
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+    except _TwiceError as error:
+        raise InputError(
+            f"{path}: the key {error.args[0]!r} comes twice in one object; leave the one that is meant"
+        ) from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits; thousands of brackets
         raise InputError(f"{path}: not JSON that can be read ({error})") from error
+
+
+class _TwiceError(Exception):
+    """A key comes twice."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    held: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in held:
+            raise _TwiceError(key)
+        held[key] = value
+    return held
+
+
+def refuse_special(path: str | Path) -> None:
+    """Raises InputError for what is neither a file nor a folder: a pipe that nobody writes to, a device without end."""
+    path = Path(path)
+    try:
+        special = path.exists() and not path.is_file() and not path.is_dir()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    if special:
+        raise InputError(f"cannot read {path}: neither a file nor a folder, but a pipe or a device; copy it to a file")
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is a file that need not be.
+
+    Raises:
+        InputError: there is something of its name that is no file, such as a link to a file that is gone.
+    """
+    if path.is_file():
+        return True
+    if os.path.lexists(path):
+        what = "a folder" if path.is_dir() else "a link to nothing" if path.is_symlink() else "a pipe or a device"
+        raise InputError(f"{path}: expected a file, found {what}; copy the file there, or remove that")
+    return False
 
 
 def checked_path(path: Any, name: str) -> Path:

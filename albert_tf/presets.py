@@ -14,16 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from albert_tf.config import AlbertConfig
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, check_weights
-from albert_tf.conversion.detect import (
-    GOOGLE_TF1,
-    GOOGLE_TF1_ARCHIVE,
-    HUGGING_FACE,
-    KERAS_HUB,
-    MODEL_GARDEN,
-    PRESET,
-    detect,
-)
+from albert_tf.conversion.archive import folder_until_exit, is_archive_file, keep_until_exit, unpacked_model
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, written_checkpoint
+from albert_tf.conversion.detect import ARCHIVE, HUGGING_FACE, KERAS_HUB, MODEL_GARDEN, PRESET, TF1, detect
 from albert_tf.conversion.hub import fetched
 from albert_tf.conversion.huggingface import read_huggingface
 from albert_tf.conversion.keras_hub import read_keras_hub
@@ -32,8 +25,9 @@ from albert_tf.conversion.saved_model import FILE_NAME as SAVED_MODEL_FILE
 from albert_tf.conversion.saved_model import saved_model_vocabulary
 from albert_tf.conversion.stored import read_largest_first, safetensors_in
 from albert_tf.conversion.tf1 import read_tf1
+from albert_tf.conversion.tf1_files import vocabulary_in
 from albert_tf.errors import InputError
-from albert_tf.files import checked_path, read_json, refuse_other_folder, written_whole
+from albert_tf.files import checked_path, is_there, read_json
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.tokenizer import AlbertTokenizer
@@ -43,6 +37,7 @@ WEIGHTS_FILE = "weights.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
 TASK_FILE = "task.json"
 
+_SHORTEST_INPUT = 3
 _STORED_TYPES = (np.float16, np.float32)
 
 
@@ -57,31 +52,22 @@ def load_checkpoint(
     Args:
         source: a path, or the name of a model on Hugging Face or Kaggle (see `albert_tf.conversion.hub`).
         config: for a TF Model Garden checkpoint, which has none; see `read_model_garden`.
-        tokenizer: a vocabulary file, a tokenizer's folder, or the SavedModel of a preprocessing model, instead of what
-            the source has.
+        tokenizer: a vocabulary file, a tokenizer's folder, the SavedModel of a preprocessing model, or an archive of one
+            of these, instead of what the source has.
 
     Raises:
         InputError: nothing readable there, a damaged or unfitting file, or a vocabulary of another size.
     """
-    readers: dict[str, Callable[[str | Path], Checkpoint]] = {
-        PRESET: read_preset,
-        GOOGLE_TF1: read_tf1,
-        GOOGLE_TF1_ARCHIVE: read_tf1,
-        HUGGING_FACE: read_huggingface,
-        KERAS_HUB: read_keras_hub,
-        MODEL_GARDEN: functools.partial(read_model_garden, config=config),
-    }
-    path = fetched(source if isinstance(source, str) and source else checked_path(source, "source"))
-    form = detect(path)
-    if config is not None and form != MODEL_GARDEN:
-        raise InputError(f"{source}: of the form {form}, which has a config of its own; leave out the one given")
-    checkpoint = readers[form](path)
-    if tokenizer is not None:
-        chosen = Path(tokenizer)
-        if (chosen / SAVED_MODEL_FILE).is_file():
-            chosen = saved_model_vocabulary(chosen)
-        checkpoint = dataclasses.replace(checkpoint, tokenizer_path=chosen, tokenizer_options={})
-    loaded = load_tokenizer(checkpoint)
+    try:
+        checkpoint = _read(
+            fetched(source if isinstance(source, str) and source else checked_path(source, "source")), config
+        )
+        if tokenizer is not None:
+            chosen = _chosen_tokenizer(checked_path(tokenizer, "tokenizer"))
+            checkpoint = dataclasses.replace(checkpoint, tokenizer_path=chosen, tokenizer_options={})
+        loaded = load_tokenizer(checkpoint)
+    except OSError as error:  # no permission, a name that is too long, a disk that fails
+        raise InputError(f"cannot read {error.filename or source}: {error.strerror or error}") from error
     if loaded is not None:
         _check_vocabulary(checkpoint.config, loaded, source=checkpoint.source)
     return checkpoint
@@ -90,16 +76,63 @@ def load_checkpoint(
 def load_tokenizer(checkpoint: Checkpoint) -> "AlbertTokenizer | None":
     """The tokenizer that a checkpoint came with, None where it has none.
 
-    Its longest input is what a preset says, else the length of the model's position table.
+    Its longest input is the length of the model's position table, or what a preset says, if that is less.
     """
     if checkpoint.tokenizer_path is None:
         return None
     from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
-    longest = None if checkpoint.form == PRESET else checkpoint.config.max_sequence_length
-    return AlbertTokenizer.from_pretrained(
+    positions = checkpoint.config.max_sequence_length
+    if positions < _SHORTEST_INPUT:
+        raise InputError(
+            f"{checkpoint.source}: max_sequence_length = {positions}: the special tokens of a pair of texts take "
+            f"{_SHORTEST_INPUT} positions"
+        )
+    longest = None if checkpoint.form == PRESET else positions
+    tokenizer = AlbertTokenizer.from_pretrained(
         checkpoint.tokenizer_path, max_length=longest, **checkpoint.tokenizer_options
     )
+    return AlbertTokenizer(tokenizer.vocabulary, positions) if tokenizer.max_length > positions else tokenizer
+
+
+def _read(path: str | Path, config: AlbertConfig | str | Path | None) -> Checkpoint:
+    readers: dict[str, Callable[[str | Path], Checkpoint]] = {
+        PRESET: read_preset,
+        TF1: read_tf1,
+        HUGGING_FACE: read_huggingface,
+        KERAS_HUB: read_keras_hub,
+        MODEL_GARDEN: functools.partial(read_model_garden, config=config),
+    }
+    form = detect(path)
+    if form == ARCHIVE:
+        with unpacked_model(path) as folder:
+            checkpoint = _read(folder, config)
+            kept = None if checkpoint.tokenizer_path is None else _kept_tokenizer(checkpoint.tokenizer_path, folder)
+        return dataclasses.replace(checkpoint, source=str(path), tokenizer_path=kept)
+    if config is not None and form != MODEL_GARDEN:
+        raise InputError(f"{path}: of the form {form}, which has a config of its own; leave out the one given")
+    return readers[form](path)
+
+
+def _chosen_tokenizer(path: Path) -> Path:
+    """Where the tokenizer is that the user named."""
+    if is_archive_file(path):
+        with unpacked_model(path) as folder:
+            return _kept_tokenizer(_chosen_tokenizer(folder), folder)
+    return saved_model_vocabulary(path) if (path / SAVED_MODEL_FILE).is_file() else path
+
+
+def _kept_tokenizer(path: Path, folder: Path) -> Path:
+    """A tokenizer that outlives `folder`, which is about to be removed; `path` itself if it is not in there."""
+    if not path.is_relative_to(folder):
+        return path
+    if path.is_file():
+        return keep_until_exit(path)
+    from albert_tf.tokenization.tokenizer import AlbertTokenizer
+
+    kept = folder_until_exit()
+    AlbertTokenizer.from_pretrained(path).save(kept)
+    return kept
 
 
 def read_preset(folder: str | Path) -> Checkpoint:
@@ -111,7 +144,7 @@ def read_preset(folder: str | Path) -> Checkpoint:
     folder = Path(folder)
     config = AlbertConfig.from_json(folder / CONFIG_FILE)
     weights = read_weights(folder / WEIGHTS_FILE)
-    tokenizer = folder if (folder / TOKENIZER_FILE).exists() else None
+    tokenizer = folder if is_there(folder / TOKENIZER_FILE) else vocabulary_in(folder)
     return Checkpoint(PRESET, str(folder), config, weights, tokenizer, task=read_task_settings(folder))
 
 
@@ -124,7 +157,7 @@ def read_task_settings(source: str | Path) -> dict[str, Any] | None:
         InputError: the file is not of that form.
     """
     path = Path(source) / TASK_FILE
-    if not path.exists():
+    if not is_there(path):
         return None
     saved = read_json(path)
     if not (isinstance(saved, dict) and isinstance(saved.get("task"), str) and isinstance(saved.get("settings"), dict)):
@@ -173,15 +206,12 @@ def save_preset(
     from safetensors.numpy import save_file
 
     folder = Path(folder)
-    refuse_other_folder(folder, WEIGHTS_FILE, "a preset", overwrite=overwrite)
-    check_weights(config, weights, source=f"weights for {folder}")
     for name, weight in weights.items():
         if weight.dtype not in _STORED_TYPES:
             raise InputError(f"weights for {folder}: {name}: expected float16 or float32, got {weight.dtype}")
     if tokenizer is not None:
         _check_vocabulary(config, tokenizer, source=str(folder))
-    with written_whole(folder, overwrite=overwrite) as temporary:
-        temporary.mkdir()
+    with written_checkpoint(folder, WEIGHTS_FILE, "a preset", config, weights, overwrite=overwrite) as temporary:
         config.to_json(temporary / CONFIG_FILE)
         save_file({name: np.ascontiguousarray(weight) for name, weight in weights.items()}, temporary / WEIGHTS_FILE)
         if tokenizer is not None:

@@ -1,27 +1,41 @@
-"""Time and peak memory of loading albert-xxlarge (223 million parameters) from a TF1 checkpoint and from a preset.
+"""Time and peak memory of loading albert-xxlarge (223 million parameters) from every form of checkpoint.
 
     python benchmarks/load_memory.py --json load_memory.json
 
-The weights are random: time and memory do not depend on them. They are made in a temporary folder, which needs twice
-their size (0.9 GB in float32). Each source is loaded with its pretraining heads in a process of its own; a third
-process builds the model without loading anything, so what loading adds at its peak can be told from the model itself.
-Loading is measured with the files in the page cache. About two minutes on two cores.
+The weights are random: time and memory do not depend on them. They are written in each form in turn, with the
+pretraining heads where the form has them, to a temporary folder, which needs twice their size (0.9 GB in float32). Each
+encoder is loaded in a process of its own; one more process builds it without loading anything, so what loading adds at
+its peak can be told from the model itself. Loading is measured with the files in the page cache. A pytorch_model.bin is
+written by PyTorch, and left out where that is not installed. About five minutes on two cores.
 """
 
 import argparse
+import functools
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import common
+import numpy as np
+
+from albert_tf import AlbertConfig
+from albert_tf.conversion.huggingface import write_huggingface
+from albert_tf.conversion.keras_hub import write_keras_hub
+from albert_tf.conversion.model_garden import write_model_garden
+from albert_tf.conversion.tf1 import write_tf1
+from albert_tf.parameters import backbone_weight_shapes, pretraining_head_weight_shapes
+from albert_tf.presets import save_preset
 
 LIMIT = 1.3  # peak memory beyond the model itself, in sizes of the weights
-TF1, PRESET = "TF1 checkpoint", "preset (safetensors)"
+Weights = dict[str, np.ndarray]
 
 
 def main() -> None:
@@ -33,37 +47,92 @@ def main() -> None:
     if args.measure:
         print(json.dumps(measured(*args.measure)))
         return
-    with tempfile.TemporaryDirectory() as folder:
-        size = write_sources(args.config, Path(folder))
-        built = in_fresh_process(args.config, "")
-        figures = {name: in_fresh_process(args.config, str(Path(folder) / name)) for name in (TF1, PRESET)}
-    for row in figures.values():
-        row["weight_bytes"] = size
+    config = AlbertConfig.from_name(args.config)
+    weights = random_weights(config)
+    size = sum(weights[name].nbytes for name in backbone_weight_shapes(config))
+    built = in_fresh_process(args.config, "") | {"weight_bytes": size}
+    figures = {}
+    for name, write in forms().items():
+        with tempfile.TemporaryDirectory() as folder:
+            source = write(Path(folder), config, weights)
+            row = in_fresh_process(args.config, str(source)) | {"weight_bytes": size}
         # Of the model itself only its weights count; what building it takes for a moment, loading has to answer for.
-        row["beyond_model"] = (row["peak_bytes"] - row["start_bytes"] - size) / size
-    rows = [shown("the model alone", built | {"weight_bytes": size})]
-    rows += [shown(name, row) for name, row in figures.items()]
+        figures[name] = row | {"beyond_model": (row["peak_bytes"] - row["start_bytes"] - size) / size}
+    rows = [shown("the model alone", built), *(shown(name, row) for name, row in figures.items())]
     common.show(f"loading {args.config}, {size / 1e6:.0f} MB of weights", rows, {"built": built} | figures, args.json)
-    worst = max(row["beyond_model"] for row in figures.values())
-    sys.exit(f"peak memory beyond the model is {worst:.2f} times the weights, over {LIMIT}" if worst > LIMIT else 0)
+    worst = max(figures, key=lambda name: figures[name]["beyond_model"])
+    beyond = figures[worst]["beyond_model"]
+    sys.exit(f"{worst}: peak memory beyond the model is {beyond:.2f} times the weights" if beyond > LIMIT else 0)
 
 
-def write_sources(config_name: str, folder: Path) -> int:
-    """Both sources, with the same random weights; returns the weights' size in bytes."""
-    import numpy as np
+# === The sources ===
 
-    from albert_tf import AlbertConfig
-    from albert_tf.conversion.tf1 import write_tf1
-    from albert_tf.parameters import backbone_weight_shapes, pretraining_head_weight_shapes
-    from albert_tf.presets import save_preset
 
-    config = AlbertConfig.from_name(config_name)
+def random_weights(config: AlbertConfig) -> Weights:
+    """An encoder's and its pretraining heads'."""
     random = np.random.default_rng(0)
     shapes = backbone_weight_shapes(config) | pretraining_head_weight_shapes(config)
-    weights = {name: random.standard_normal(shape, np.float32) for name, shape in shapes.items()}
-    write_tf1(folder / TF1, config, weights, None)
-    save_preset(folder / PRESET, config, weights, None)
-    return sum(weight.nbytes for weight in weights.values())
+    return {name: random.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+
+
+def forms() -> dict[str, Callable[[Path, AlbertConfig, Weights], Path]]:
+    """Name of a form → what writes it below a folder, and returns what to load."""
+    written: dict[str, Callable[..., Any]] = {
+        "preset": save_preset,
+        "TF1 checkpoint": write_tf1,
+        "Hugging Face, safetensors": write_huggingface,
+        "Hugging Face, .bin": _write_bin,
+        "KerasHub preset": write_keras_hub,
+        "Model Garden checkpoint": write_model_garden,
+        "Model Garden SavedModel": _write_saved_model,
+    }
+    if importlib.util.find_spec("torch") is None:
+        print("Hugging Face, .bin: left out, PyTorch is not installed")
+        del written["Hugging Face, .bin"]
+    return {name: functools.partial(_folder, write=write) for name, write in written.items()} | {
+        "preset in a .zip": _zip
+    }
+
+
+def _folder(folder: Path, config: AlbertConfig, weights: Weights, *, write: Callable[..., Any]) -> Path:
+    write(folder / "model", config, weights, None)
+    return folder / "model"
+
+
+def _write_bin(folder: Path, config: AlbertConfig, weights: Weights, tokenizer: None) -> None:
+    """The safetensors file's tensors, saved by PyTorch."""
+    import torch
+    from safetensors.torch import load_file
+
+    write_huggingface(folder, config, weights, tokenizer)
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+def _write_saved_model(folder: Path, config: AlbertConfig, weights: Weights, tokenizer: None) -> None:
+    """The checkpoint's variables, and a graph without operations, which says what Keras says of the encoder."""
+    from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
+
+    write_model_garden(folder, config, weights, tokenizer)
+    (folder / "variables").mkdir()
+    for path in folder.glob("ckpt-1.*"):
+        path.rename(folder / "variables" / path.name.replace("ckpt-1", "variables"))
+    arguments = {"num_layers": config.num_layers, "activation": {"config": "Text>gelu"}}
+    saved = SavedModel()
+    node = saved.meta_graphs.add().object_graph_def.nodes.add()
+    node.user_object.metadata = json.dumps({"class_name": "AlbertEncoder", "config": arguments})
+    (folder / "saved_model.pb").write_bytes(saved.SerializeToString())
+
+
+def _zip(folder: Path, config: AlbertConfig, weights: Weights) -> Path:
+    source = _folder(folder, config, weights, write=save_preset)
+    with zipfile.ZipFile(folder / "model.zip", "w") as archive:
+        for path in source.iterdir():
+            archive.write(path, f"model/{path.name}")
+    return folder / "model.zip"
+
+
+# === Measuring ===
 
 
 def in_fresh_process(config_name: str, source: str) -> dict[str, Any]:
@@ -76,15 +145,14 @@ def in_fresh_process(config_name: str, source: str) -> dict[str, Any]:
 def measured(config_name: str, source: str) -> dict[str, Any]:
     """Loads `source`, or builds the model where there is none, after everything is imported and has run once."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from albert_tf import AlbertBackbone, AlbertConfig, AlbertPretrainer
+    from albert_tf import AlbertBackbone
 
-    tiny = AlbertConfig(50, 8, 8, 1, 1)
-    AlbertPretrainer(AlbertBackbone(tiny))
+    AlbertBackbone(AlbertConfig(50, 8, 8, 1, 1))
     start, started = resident("VmRSS"), time.perf_counter()
     if source:
-        model = AlbertPretrainer.from_pretrained(source)
+        model = AlbertBackbone.from_pretrained(source)
     else:
-        model = AlbertPretrainer(AlbertBackbone(AlbertConfig.from_name(config_name)))
+        model = AlbertBackbone(AlbertConfig.from_name(config_name))
     seconds = time.perf_counter() - started
     return {
         "parameters": model.count_params(),

@@ -18,7 +18,7 @@ from pathlib import Path
 from albert_tf.errors import InputError
 from albert_tf.tokenization.packing import pad_batch
 from export.metadata import check_model, read_files, read_settings
-from export.runtime import open_model, open_tokenizer, read_labels
+from export.runtime import open_model, open_tokenizer
 
 WARM_UP_RUNS = 3
 _ROOT = Path(__file__).resolve().parent.parent
@@ -86,7 +86,7 @@ def _measure_here(path: str, texts: list[str], threads: int, repeats: int) -> Me
     del files
     tokenizer_growth, tokenizer_load = _resident_bytes() - memory, time.perf_counter() - started
     check_model(path, settings)
-    model = open_model(path, threads, outputs=len(read_labels(settings, path)))
+    model = open_model(path, threads)
     load = time.perf_counter() - started
     encoded = sorted(tokenizer.encode_batch(texts), key=lambda example: len(example[0]))
     batches = [pad_batch([example], tokenizer.vocabulary.pad_id, settings["length"]) for example in encoded]

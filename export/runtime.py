@@ -9,24 +9,25 @@ from typing import Any
 import numpy as np
 
 from albert_tf.config import AlbertConfig
-from albert_tf.data.schema import Prediction
 from albert_tf.errors import InputError
 from albert_tf.files import checked_path
-from albert_tf.tokenization.packing import pad_batch
+from albert_tf.inference.pipelines import pipeline_of
+from albert_tf.inference.runner import Outputs
+from albert_tf.tokenization.packing import Packed, pad_batch
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from export.metadata import check_model, read_files, read_settings
 from export.quiet import without_native_notes
 
 TOKENIZER_FILES = ("tokenizer.json", "vocabulary.spm", "vocab.txt")
-OUTPUT = "probabilities"
 # Far above any processor that runs these files; the native runtime ends the process at absurd numbers.
 MOST_THREADS = 256
 
 
 class TFLiteRunner:
-    """A classifier in one file. Several threads may use one runner; it answers them one after the other.
+    """A task in one file. Several threads may use one runner; it answers them one after the other.
 
-    `TFLiteRunner("model.tflite")(["some text"])` gives one `Prediction` for each text.
+    `TFLiteRunner("model.tflite")(["some text"])` gives one answer for each text: see the task's pipeline in
+    `albert_tf.inference` for what goes in and comes out.
 
     Args:
         path: a file written by `export.export_tflite`.
@@ -34,8 +35,8 @@ class TFLiteRunner:
 
     Attributes:
         settings: what albert_tf.json in the file says: recipe, form, length, config.
-        labels: the labels, in the order of the probabilities.
-        tokenizer: the file's own.
+        task: the name of the task.
+        pipeline: the task's pipeline on this file.
         length: the number of tokens that the file takes, or None for any.
 
     Raises:
@@ -50,40 +51,54 @@ class TFLiteRunner:
         self.path = Path(path)
         self.settings = read_settings(files, path)
         check_model(path, self.settings)
-        self.labels: Sequence[str] = read_labels(self.settings, path)
+        self.task: str = self.settings["task"]
         self.length: int | None = self.settings["length"]
         self.tokenizer = open_tokenizer(files, self.settings, path)
-        self._model = open_model(path, threads, outputs=len(self.labels))
-        self._one_at_a_time = threading.Lock()  # neither the interpreter nor the tokenizer is made for more
+        try:
+            self.pipeline = pipeline_of(self)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+        self._outputs = self.pipeline.outputs(self.settings["config"])
+        self._model = open_model(path, threads)
+        check_outputs(self._model, self._outputs, self.length, path)
+        self._one_at_a_time = threading.Lock()  # the interpreter is not made for more
 
-    def __call__(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Prediction]:
-        """The label of each text, or of each pair of texts.
+    def __call__(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """Answers what the task's pipeline is given."""
+        return self.pipeline(*args, **kwargs)
 
-        Raises:
-            InputError: not a list of strings, or `pairs` of another length.
-        """
-        rows = self.predict_probabilities(texts, pairs)
-        return [Prediction.from_probabilities(row, self.labels) for row in rows]
+    @property
+    def task_settings(self) -> dict[str, Any]:
+        """The head's settings, such as its labels."""
+        settings: dict[str, Any] = self.settings["settings"]
+        return settings
 
-    def predict_probabilities(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-        """float32 (texts, labels)."""
-        with self._one_at_a_time:
-            encoded = self.tokenizer.encode_batch(texts, pairs)
-        rows = np.zeros((len(encoded), len(self.labels)), np.float32)
+    @property
+    def required_tokenizer(self) -> AlbertTokenizer:
+        """The file's own tokenizer."""
+        return self.tokenizer
+
+    def run_rows(self, rows: Sequence[Packed]) -> list[Outputs]:
+        """What the model puts out for each row of token ids and segment ids, in order."""
+        results: list[Any] = [None] * len(rows)
         # Shortest first: the interpreter allocates anew only when the length changes.
-        for index in sorted(range(len(encoded)), key=lambda i: len(encoded[i][0])):
-            rows[index] = self.run(*encoded[index])[0]
-        return rows
+        for index in sorted(range(len(rows)), key=lambda i: len(rows[i][0])):
+            results[index] = self.run(*rows[index])
+        return results
 
-    def run(self, token_ids: list[int], segment_ids: list[int]) -> np.ndarray:
-        """The probabilities (1, labels) of one encoded text, padded where the file's length is fixed."""
+    def run(self, token_ids: list[int], segment_ids: list[int]) -> Outputs:
+        """What the model puts out for one row, which is padded where the file's length is fixed."""
         limit = self.tokenizer.max_length if self.length is None else self.length
         if not 1 <= len(token_ids) <= limit:
             raise InputError(f"{self.path}: takes 1 to {limit} tokens, got {len(token_ids)}")
         self._check_ids(token_ids, segment_ids)
         batch = pad_batch([(token_ids, segment_ids)], self.tokenizer.vocabulary.pad_id, length=self.length)
         with self._one_at_a_time:
-            return self._model(**batch)[OUTPUT]
+            arrays = self._model(**batch)
+        return {
+            name: arrays[name][0, : len(token_ids)] if shape[:1] == (None,) else arrays[name][0]
+            for name, shape in self._outputs.items()
+        }
 
     def _check_ids(self, token_ids: list[int], segment_ids: list[int]) -> None:
         """The native runtime reads any row it is told to; a wrong one gives a wrong answer or ends the run."""
@@ -94,14 +109,6 @@ class TFLiteRunner:
             rows = self.settings["config"][field]
             if any(not isinstance(v, (int, np.integer)) or not 0 <= v < rows for v in values):
                 raise InputError(f"{name}: expected whole numbers from 0 to {rows - 1}")
-
-
-def read_labels(settings: dict[str, Any], path: str | Path) -> tuple[str, ...]:
-    """The labels in the settings of the file `path`, in the order of the model's outputs."""
-    labels = settings["settings"].get("labels")
-    if settings["task"] != "classification" or not isinstance(labels, list) or not labels:
-        raise InputError(f"{path}: expected a text classifier with labels, found the task {settings['task']!r}")
-    return tuple(map(str, labels))
 
 
 def open_tokenizer(files: dict[str, bytes], settings: dict[str, Any], path: str | Path) -> AlbertTokenizer:
@@ -124,19 +131,36 @@ def open_tokenizer(files: dict[str, bytes], settings: dict[str, Any], path: str 
     return tokenizer
 
 
-def open_model(path: str | Path, threads: int, *, outputs: int) -> Any:
-    """The model in `path`, ready to be called with its inputs by name; it must give `outputs` numbers."""
+def open_model(path: str | Path, threads: int) -> Any:
+    """The model in `path`, ready to be called with its inputs by name."""
     from ai_edge_litert.interpreter import Interpreter
 
     try:
         with without_native_notes():
             interpreter = Interpreter(str(path), num_threads=threads)
             interpreter.allocate_tensors()
-            signature = interpreter.get_signature_runner()
+            return interpreter.get_signature_runner()
     except (ValueError, RuntimeError) as error:
         reason = (str(error).splitlines() or ["no reason given"])[0]
         raise InputError(f"{path}: the runtime cannot load it ({reason})") from error
-    found = {name: details["shape"].tolist() for name, details in signature.get_output_details().items()}
-    if found.get(OUTPUT) != [1, outputs]:
-        raise InputError(f"{path}: has {outputs} labels, but its model's outputs are {found}")
-    return signature
+
+
+def check_outputs(model: Any, outputs: dict[str, tuple[int | None, ...]], length: int | None, path: str | Path) -> None:
+    """Compares what an opened model puts out with what its settings promise.
+
+    Args:
+        model: of `open_model`.
+        outputs: name → shape of one row; None stands for the row's length.
+        length: of every row, or None for any.
+        path: of the file, for the message.
+    """
+    found = {name: details["shape_signature"].tolist() for name, details in model.get_output_details().items()}
+    # The converter leaves open (-1) what it does not work out: the batch of one, at times the length.
+    lengths = (-1,) if length is None else (-1, length)
+    fits = found.keys() == outputs.keys() and all(
+        len(sizes) == 1 + len(shape)
+        and all(size in lengths if n is None else size == n for size, n in zip(sizes[1:], shape, strict=True))
+        for sizes, shape in zip(found.values(), (outputs[name] for name in found), strict=True)
+    )
+    if not fits:
+        raise InputError(f"{path}: its settings ask for the outputs {outputs} for each row, its model has {found}")

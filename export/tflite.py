@@ -25,14 +25,20 @@ from albert_tf.errors import InputError
 from albert_tf.files import checked_path, refuse_existing, written_whole
 from albert_tf.layers.encoder import attention_bias
 from albert_tf.tasks.base import AlbertTask
+from albert_tf.tokenization import wordpiece
 from albert_tf.tokenization.tokenizer import check_texts
 from export.metadata import FORMAT, SETTINGS_FILE, append_files, model_record
 from export.quantization import Recipe, recipe_by_name
 from export.quiet import without_native_notes
+from export.tflite_metadata import LABELS_FILE, add_text_classifier_metadata
 from export.validation import ExportReport, check_export
 
 FORMS = ("loop", "unrolled")
+# What a file may be meant for → the form it has if none is asked for.
+RUNTIMES = {"litert": "loop", "mediapipe": "unrolled"}
 SIGNATURE = "serving_default"
+# A SentencePiece model whose own normalisation carries the text rules, for runtimes that have none.
+DEVICE_VOCABULARY = "device.spm"
 
 
 def export_tflite(
@@ -40,8 +46,9 @@ def export_tflite(
     path: str | Path,
     *,
     recipe: str = "dynamic_int8",
-    form: str = "loop",
+    form: str | None = None,
     length: int | None = None,
+    runtime: str = "litert",
     texts: Sequence[str] | None = None,
     overwrite: bool = False,
 ) -> ExportReport:
@@ -51,8 +58,10 @@ def export_tflite(
         task: a trained task with a tokenizer.
         path: the file to write.
         recipe: a name in `export.quantization.RECIPES`.
-        form: "loop" or "unrolled".
+        form: "loop" or "unrolled"; default: "loop", for MediaPipe "unrolled".
         length: fix the input at this many tokens; None takes any length, which costs only the tokens there are.
+        runtime: "litert", or "mediapipe" for a file that MediaPipe's TextClassifier (Android, iOS, web, Python) opens as
+            it is: with metadata, and with a vocabulary that gives the same ids there.
         texts: what to compare the two models on; default: built-in sentences.
         overwrite: replace `path`.
 
@@ -60,7 +69,8 @@ def export_tflite(
         The figures of the check.
 
     Raises:
-        InputError: an unknown recipe or form, an unusable length, or a file that exists.
+        InputError: an unknown recipe, form or runtime, an unusable length, a file that exists, or a task that the
+            runtime cannot run.
         ExportError: the file fails the check; nothing is written.
     """
     if not isinstance(task, AlbertTask):
@@ -71,27 +81,61 @@ def export_tflite(
     if texts is not None:
         check_texts(texts, "texts")
     chosen = recipe_by_name(recipe)
-    if form not in FORMS:
-        raise InputError(f"form: expected one of {', '.join(FORMS)}; got {form!r}")
-    longest = min(task.required_tokenizer.max_length, task.backbone.config.max_sequence_length)
+    form = _checked_form(task, form, runtime)
+    longest = _longest(task)
     if length is not None and not (isinstance(length, int) and 3 <= length <= longest):
         raise InputError(f"length: expected a whole number from 3 to {longest} tokens, got {length!r}")
     refuse_existing(path, overwrite=overwrite, file=True)
     task = _in_float32(task)
     model = convert(task, chosen, form=form, length=length)
-    content = append_files(model, associated_files(task, model, chosen, form=form, length=length))
+    if runtime == "mediapipe":
+        model = _with_metadata(task, model)
+    files = associated_files(task, model, chosen, form=form, length=length, runtime=runtime)
+    content = append_files(model, files)
     report = check_export(content, model_bytes=len(model), task=task, recipe=chosen, texts=texts)
     with written_whole(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(content)
     return report
 
 
+def _checked_form(task: AlbertTask, form: str | None, runtime: str) -> str:
+    """The form to write: the one asked for, or the runtime's own."""
+    if not isinstance(runtime, str) or runtime not in RUNTIMES:
+        raise InputError(f"runtime: expected one of {', '.join(RUNTIMES)}; got {runtime!r}")
+    if form is None:
+        form = RUNTIMES[runtime]
+    if form not in FORMS:
+        raise InputError(f"form: expected one of {', '.join(FORMS)}; got {form!r}")
+    if runtime == "mediapipe":
+        if task.task != "classification":
+            raise InputError(f"runtime: MediaPipe has no task for {task.task}: expected a text classifier")
+        if form != "unrolled":
+            raise InputError(f"form: MediaPipe takes only files with one subgraph: expected unrolled, got {form}")
+        if not task.required_tokenizer.vocabulary.options()["lower"]:
+            raise InputError(
+                "runtime: MediaPipe lower-cases every text, this model's tokenizer does not; use the runtime litert"
+            )
+    return form
+
+
+def _longest(task: AlbertTask) -> int:
+    """The most tokens that the task takes."""
+    return min(task.required_tokenizer.max_length, task.backbone.config.max_sequence_length)
+
+
 def convert(task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) -> bytes:
-    """The bare TFLite model: int32 token_ids, segment_ids, padding_mask (1, S) → the task's device outputs."""
+    """The bare TFLite model: int32 token_ids, segment_ids, padding_mask (1, S) → the task's device outputs.
+
+    With a dynamic length, what is longer than the task takes is cut as `tokenization.packing.pack` cuts one text.
+    """
     encode = _encode_loop if form == "loop" else _encode_unrolled
+    longest = _longest(task)
 
     def serve(token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
-        return task.device_outputs(encode(task.backbone, token_ids, segment_ids, padding_mask))
+        inputs = [token_ids, segment_ids, padding_mask]
+        if length is None:
+            inputs = [_cut(tensor, longest) for tensor in inputs]
+        return task.device_outputs(encode(task.backbone, *inputs), inputs[2])
 
     signature = [tf.TensorSpec((1, length), tf.int32, name) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)]
     # ExportArchive is the one way in which the converter finds Keras 3 variables; others give, without an error, a
@@ -104,6 +148,15 @@ def convert(task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) 
         recipe.configure(converter)
         with without_native_notes():
             return bytes(converter.convert())
+
+
+def _cut(tensor: Any, longest: int) -> Any:
+    """(1, S) → (1, S) of at most `longest` positions; the last one, that of the closing [SEP], stays the last.
+
+    MediaPipe does not cut texts for files of dynamic length. Bounds that depend on S would cost up to half the speed: the
+    runtime knows no shapes behind them before it runs, and XNNPACK takes no operators of unknown shape.
+    """
+    return tf.concat([tensor[:, : longest - 1], tensor[:, longest - 1 :][:, -1:]], axis=1)
 
 
 def _encode_unrolled(backbone: AlbertBackbone, token_ids: Any, segment_ids: Any, padding_mask: Any) -> Any:
@@ -151,8 +204,14 @@ def _in_float32(task: AlbertTask) -> AlbertTask:
     return copy
 
 
+def _with_metadata(task: AlbertTask, model: bytes) -> bytes:
+    kind = task.required_tokenizer.vocabulary.kind
+    tokenizer_file = DEVICE_VOCABULARY if kind == "sentencepiece" else wordpiece.FILE_NAME
+    return add_text_classifier_metadata(model, tokenizer_kind=kind, tokenizer_file=tokenizer_file)
+
+
 def associated_files(
-    task: AlbertTask, model: bytes, recipe: Recipe, *, form: str, length: int | None
+    task: AlbertTask, model: bytes, recipe: Recipe, *, form: str, length: int | None, runtime: str = "litert"
 ) -> dict[str, bytes]:
     """What goes into the file beside `model`: settings, tokenizer, labels."""
     settings = {
@@ -163,14 +222,18 @@ def associated_files(
         "recipe": dataclasses.asdict(recipe),
         "form": form,
         "length": length,
+        "runtime": runtime,
         "parameters": task.count_params(),
         "config": task.backbone.config.to_dict(),
     } | model_record(model)
     files = {SETTINGS_FILE: (json.dumps(settings, indent=2, ensure_ascii=False) + "\n").encode()}
+    tokenizer = task.required_tokenizer
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "tokenizer"
-        task.required_tokenizer.save(target)
+        tokenizer.save(target)
+        if runtime == "mediapipe" and tokenizer.vocabulary.kind == "sentencepiece":
+            tokenizer.save_device_model(target / DEVICE_VOCABULARY)
         files |= {file.name: file.read_bytes() for file in sorted(target.iterdir())}
     if labels := task.settings().get("labels"):
-        files["labels.txt"] = "".join(f"{label}\n" for label in labels).encode()
+        files[LABELS_FILE] = "".join(f"{label}\n" for label in labels).encode()
     return files

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from albert_tf.errors import CheckError, InputError
-from albert_tf.tasks.base import AlbertTask, Encoded
-from albert_tf.tasks.classification import softmax
+from albert_tf.inference.pipelines import pipeline_of
+from albert_tf.inference.runner import Outputs
+from albert_tf.tasks.base import AlbertTask
 from export.quantization import Recipe
 from export.runtime import TFLiteRunner
 
@@ -18,7 +19,7 @@ from export.runtime import TFLiteRunner
 TOLERATED_SHARE = 0.03
 GRAPH_BYTES = 40_000
 GRAPH_BYTES_PER_STEP = 14_000
-# Where the Keras model prefers a label by this much, the file must prefer the same one.
+# Where the Keras model prefers its decision by this much, the file must make the same one.
 CLEAR_MARGIN = 0.2
 
 # Lengths from one word to a paragraph, more than one script.
@@ -93,8 +94,9 @@ def check_export(
         encoded = task.required_tokenizer.encode_batch(texts, length=runner.tokenizer.max_length)
         if runner.tokenizer.encode_batch(texts) != encoded:
             raise ExportError("the file's tokenizer gives other ids than the model's: it is not the same tokenizer")
-        from_file = np.concatenate([runner.run(*example) for example in encoded])
-    return _compare(from_file, task, encoded, texts, recipe, size_bytes=len(content), model_bytes=model_bytes)
+        from_file = runner.run_rows(encoded)
+    sizes = {"size_bytes": len(content), "model_bytes": model_bytes}
+    return _compare(from_file, task.run_rows(encoded), texts, task, recipe, sizes)
 
 
 def _check_size(model_bytes: int, task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) -> None:
@@ -121,31 +123,37 @@ def size_limits(task: AlbertTask, recipe: Recipe, *, form: str, length: int | No
 
 
 def _compare(
-    from_file: np.ndarray,
-    task: AlbertTask,
-    encoded: Sequence[Encoded],
+    from_file: Sequence[Outputs],
+    from_keras: Sequence[Outputs],
     texts: Sequence[str],
+    task: AlbertTask,
     recipe: Recipe,
-    **sizes: int,
+    sizes: dict[str, int],
 ) -> ExportReport:
-    finite = np.isfinite(from_file).all(axis=-1)
-    if not finite.all():
-        raise ExportError(f"the file gives outputs that are not finite numbers, first for {texts[finite.argmin()]!r}")
-    from_keras = softmax(task.raw_outputs(encoded))
-    differences = np.abs(from_file - from_keras)
-    agrees = from_file.argmax(-1) == from_keras.argmax(-1)
-    ordered = np.sort(from_keras, axis=-1)
-    clear = ordered[:, -1] - ordered[:, -2] > CLEAR_MARGIN
+    for text, outputs in zip(texts, from_file, strict=True):
+        if not all(np.isfinite(array).all() for array in outputs.values()):
+            raise ExportError(f"the file gives outputs that are not finite numbers, first for {text!r}")
+    differences = np.concatenate(
+        [
+            np.abs(file[name] - keras[name]).ravel()
+            for file, keras in zip(from_file, from_keras, strict=True)
+            for name in keras
+        ]
+    )
+    pipeline = pipeline_of(task)
+    wanted = [pipeline.decision(outputs) for outputs in from_keras]
+    agrees = [pipeline.decision(file)[0] == decision for file, (decision, _) in zip(from_file, wanted, strict=True)]
+    clear_ones_agree = all(same for same, (_, margin) in zip(agrees, wanted, strict=True) if margin > CLEAR_MARGIN)
     report = ExportReport(
         **sizes,
         bytes_per_parameter=sizes["model_bytes"] / task.count_params(),
         texts=len(texts),
         max_difference=float(differences.max()),
         mean_difference=float(differences.mean()),
-        agreement=float(agrees.mean()),
+        agreement=float(np.mean(agrees)),
     )
     # Written so that a NaN fails it too.
-    if not report.mean_difference <= recipe.max_mean_difference or not agrees[clear].all():
+    if not report.mean_difference <= recipe.max_mean_difference or not clear_ones_agree:
         raise ExportError(
             f"the file's answers differ from the Keras model's: mean difference {report.mean_difference:.2g} (at most "
             f"{recipe.max_mean_difference:.2g} for {recipe.name}), same decision on {report.agreement:.0%} of "

@@ -32,10 +32,10 @@ def tiny_files(tmp_path_factory: pytest.TempPathFactory) -> TinyFiles:
 @pytest.fixture(scope="session")
 def finished_run(tiny_files: TinyFiles, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run folder of `tiny_run`; no test changes it."""
-    from albert_tf.training.finetune import finetune_classification
+    from albert_tf.training.finetune import finetune
 
     out = tmp_path_factory.mktemp("runs") / "finished"
-    finetune_classification(tiny_run(tiny_files, out), report=lambda line: None)
+    finetune(tiny_run(tiny_files, out), report=lambda line: None)
     return out
 
 

@@ -20,6 +20,7 @@ LAYERS = (
     ("albert_tf.config", "albert_tf.parameters", "albert_tf.data.schema"),
     ("albert_tf.layers", "albert_tf.tokenization"),
     ("albert_tf.data",),
+    ("albert_tf.inference",),
     ("albert_tf.conversion",),
     ("albert_tf.presets",),
     ("albert_tf.backbone",),
@@ -37,8 +38,11 @@ LIGHT = (
     "albert_tf.presets",
     "albert_tf.tokenization.tokenizer",
     "albert_tf.data.tables",
+    "albert_tf.inference.pipelines",
     "albert_tf.evaluation.classification_metrics",
+    "albert_tf.evaluation.evaluate",
     "albert_tf.evaluation.report",
+    "albert_tf.training.pretrain_config",
     "albert_tf.training.run_config",
     "albert_tf.cli.main",
     "export",
@@ -116,13 +120,13 @@ def test_no_tensorflow_on_import(module):
 
 def test_help_is_quick_and_light():
     code = (
-        "import sys, time; start = time.perf_counter()\n"
+        "import sys, time; start = time.process_time()\n"
         "from albert_tf.cli.main import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
-        "print('tensorflow' in sys.modules, time.perf_counter() - start)"
+        "print('tensorflow' in sys.modules, time.process_time() - start)"
     )
-    # The best of three: other work on the machine must not fail the test.
+    # The time of this process alone, and the best of three: other work on the machine must not fail the test.
     runs = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()[-2:]
         for _ in range(3)

@@ -55,6 +55,15 @@ def test_an_archive_becomes_a_preset_with_its_vocabulary(source, tmp_path, capsy
     assert load_checkpoint(tmp_path / "out").tokenizer_path == tmp_path / "out"
 
 
+def test_an_archive_of_a_preset_becomes_the_preset(source, tmp_path, capsys):
+    convert(source, tmp_path / "preset")
+    shutil.make_archive(str(tmp_path / "preset"), "zip", tmp_path, "preset")
+    convert(tmp_path / "preset.zip", tmp_path / "out")
+    assert "albert-tf preset archive" in capsys.readouterr().out
+    for path in (tmp_path / "preset").iterdir():
+        assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()
+
+
 def test_a_source_without_a_vocabulary_is_converted_and_told(source, tmp_path, capsys):
     (source / "vocab.txt").unlink()
     convert(source, tmp_path / "out")

@@ -38,6 +38,14 @@ def test_options_reach_the_file(finished_run: Path, tmp_path: Path, capsys: pyte
     assert read_json(figures)["texts"] == 2  # blank lines are none, and a line separator ends none
 
 
+def test_a_file_for_mediapipe(finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "model.tflite"
+    done = albert_tf(capsys)("export", "tflite", finished_run, "--out", out, "--runtime", "mediapipe")
+    assert done.code == 0, done.err
+    made = settings(out)
+    assert (made["form"], made["length"], made["runtime"]) == ("unrolled", None, "mediapipe")
+
+
 def test_a_file_that_fails_its_check_is_not_written(
     finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -55,6 +63,7 @@ def test_a_file_that_fails_its_check_is_not_written(
     [
         (("--recipe", "int3"), "no recipe is called 'int3'; there are float32, float16, dynamic_int8"),
         (("--form", "round"), "form: expected one of loop, unrolled; got 'round'"),
+        (("--runtime", "phone"), "runtime: expected one of litert, mediapipe; got 'phone'"),
         (("--length", "2"), "3 to 32 tokens, got 2"),
         (("--length", "33"), "3 to 32 tokens, got 33"),
         (("--text-file", "absent.txt"), "cannot read absent.txt"),

@@ -81,11 +81,11 @@ def test_runner(client, file):
     code = (
         "import json, sys; from export.runtime import TFLiteRunner\n"
         "runner = TFLiteRunner(sys.argv[1])\n"
-        "print(json.dumps(runner.predict_probabilities(json.loads(sys.argv[2])).tolist()))"
+        "print(json.dumps(runner.pipeline.predict_probabilities(json.loads(sys.argv[2])).tolist()))"
     )
     texts = fuzzed_texts(40, seed=3)
     done = client.run("-c", code, file, json.dumps(texts))
-    assert json.loads(done.stdout) == TFLiteRunner(file).predict_probabilities(texts).tolist()
+    assert json.loads(done.stdout) == TFLiteRunner(file).pipeline.predict_probabilities(texts).tolist()
 
 
 def test_errors_are_one_line(client, tmp_path):

@@ -1,18 +1,23 @@
 """Hostile and damaged archives: each is refused with its reason, and nothing is left behind."""
 
+import bz2
+import errno
 import gzip
 import io
+import lzma
+import shutil
 import tarfile
 import tempfile
 from pathlib import Path
 
 import pytest
+from archive_reading import CONTENTS, refuse_member, unpack
 
-from albert_tf.conversion import archive
-from albert_tf.conversion.archive import is_archive, keep_until_exit, unpacked
+from albert_tf.conversion import archive, archive_members
+from albert_tf.conversion.archive import is_archive, is_archive_file, keep_until_exit, unpacked, unpacked_model
 from albert_tf.errors import InputError
 
-CONTENTS = {"model/config.json": b"{}", "model/data": bytes(range(256)) * 20}
+MODES = ["w", "w:gz", "w:bz2", "w:xz"]
 
 
 @pytest.fixture(autouse=True)
@@ -44,19 +49,26 @@ def good(path, mode="w:gz"):
     return write(path, [member(name, contents) for name, contents in CONTENTS.items()], mode)
 
 
-def unpack(path):
-    with unpacked(path) as folder:
-        return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-
-
-@pytest.mark.parametrize(("name", "mode"), [("a.tar.gz", "w:gz"), ("a.tgz", "w:gz"), ("a.tar", "w"), ("A.TAR", "w:gz")])
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        *[("a.tar.gz", "w:gz"), ("a.tgz", "w:gz"), ("a.tar", "w"), ("A.TAR", "w:gz"), ("a.zip", "w:gz")],
+        *[("a.tar.bz2", "w:bz2"), ("a.tbz2", "w:bz2"), ("a.tar.xz", "w:xz"), ("a.txz", "w:xz")],
+    ],
+)
 def test_a_good_archive_is_unpacked_and_removed(tmp_path, name, mode):
     path = good(tmp_path / name, mode)
     assert is_archive(path)
     assert unpack(path) == CONTENTS
 
 
-@pytest.mark.parametrize("name", ["a.zip", "a.gz", "tar", "a.tar.xz"])
+def test_a_folder_is_no_archive_file(tmp_path):
+    (tmp_path / "a.zip").mkdir()
+    assert not is_archive_file(tmp_path / "a.zip") and not is_archive_file(tmp_path / "b.zip")
+    assert is_archive_file(good(tmp_path / "a.tar"))
+
+
+@pytest.mark.parametrize("name", ["a.zipx", "a.gz", "tar", "a.xz", "zip"])
 def test_other_names_are_no_archives(name):
     assert not is_archive(name)
 
@@ -87,11 +99,7 @@ def test_folders_are_fine_and_contents_go_when_the_block_raises(tmp_path):
     ],
 )
 def test_a_hostile_member_is_refused(tmp_path, info, message):
-    path = write(tmp_path / "bad.tar.gz", [member("model/data", b"1"), info])
-    with pytest.raises(InputError, match=message) as error:
-        unpack(path)
-    assert str(path) in str(error.value)
-    assert not (tmp_path / "up").exists()
+    refuse_member(write(tmp_path / "bad.tar.gz", [member("model/data", b"1"), info]), message)
 
 
 def test_a_link_cannot_lead_a_later_file_outside(tmp_path):
@@ -113,32 +121,45 @@ def test_too_many_members_are_refused(tmp_path, monkeypatch):
         unpack(write(tmp_path / "a.tar", [member(f"f{i}", b"") for i in range(4)], "w"))
 
 
-@pytest.mark.parametrize("where", ["member", "after the end"])
-def test_a_bomb_is_refused_by_its_ratio(tmp_path, monkeypatch, where):
+def large_header(path, size):
+    info = tarfile.TarInfo("x")
+    info.pax_headers = {"comment": "y" * size}
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as file:
+        file.addfile(info)
+    return path
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("where", ["member", "header", "after the end"])
+def test_a_bomb_is_refused_by_its_ratio(tmp_path, monkeypatch, where, compress):
     monkeypatch.setattr(archive, "RATIO_FREE_BYTES", 100_000)
-    path = tmp_path / "bomb.tar.gz"
-    zeros = bytes(8_000_000)
-    if where == "member":
-        write(path, [member("zeros", zeros)])
+    path, size = tmp_path / "bomb.tar.gz", 8_000_000
+    if where == "header":
+        plain = large_header(path, size).read_bytes()
     else:
-        plain = write(tmp_path / "plain.tar", [member("x", b"1")], "w").read_bytes()
-        path.write_bytes(gzip.compress(plain + zeros))
+        plain = write(path, [member("x", bytes(size if where == "member" else 1))], "w").read_bytes()
+    path.write_bytes(compress(plain + bytes(size if where == "after the end" else 0)))
     with pytest.raises(InputError, match="unpacks to more than 100 times its size"):
         unpack(path)
 
 
 def test_a_huge_header_is_not_held_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(archive, "_MAX_READ", 2**16)
-    info = tarfile.TarInfo("x")
-    info.pax_headers = {"comment": "y" * 2**17}
-    path = tmp_path / "pax.tar"
-    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as file:
-        file.addfile(info)
+    monkeypatch.setattr(archive_members, "_MAX_READ", 2**16)
+    path = large_header(tmp_path / "pax.tar", 2**17)
     with pytest.raises(InputError, match=r"cannot unpack, at its first member: a header of \d+ bytes"):
         unpack(path)
 
 
-@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_a_full_disk_is_told(tmp_path, monkeypatch):
+    def copy(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", copy)
+    with pytest.raises(InputError, match=r"no room to unpack it in .*scratch; set TMPDIR to a folder with more"):
+        unpack(good(tmp_path / "a.tar.gz"))
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_every_truncation_is_refused(tmp_path, mode):
     raw = good(tmp_path / "good", mode).read_bytes()
     end = len(raw.rstrip(b"\0")) if mode == "w" else len(raw)  # a plain tar ends in more zero blocks than it needs
@@ -165,17 +186,19 @@ def test_a_truncation_names_the_member(tmp_path):
         unpack(path)
 
 
-def test_a_flipped_byte_gives_the_same_contents_or_an_error(tmp_path):
-    raw = good(tmp_path / "good").read_bytes()
+@pytest.mark.parametrize("mode", MODES[1:])
+def test_a_flipped_byte_gives_the_same_contents_or_an_error(tmp_path, mode):
+    raw = good(tmp_path / "good", mode).read_bytes()
     path = tmp_path / "flipped.tar.gz"
     refused = 0
-    for position in range(len(raw)):
+    positions = range(0, len(raw), 1 if mode == "w:gz" else 7)
+    for position in positions:
         path.write_bytes(raw[:position] + bytes([raw[position] ^ 0x10]) + raw[position + 1 :])
         try:
             assert unpack(path) == CONTENTS
         except InputError:
             refused += 1
-    assert refused >= len(raw) - 20  # the gzip header holds a time and a name that nothing depends on
+    assert refused >= len(positions) - 20  # the gzip header holds a time and a name that nothing depends on
 
 
 @pytest.mark.parametrize("contents", [b"", b"\x1f\x8b", b"not an archive at all" * 100])
@@ -199,3 +222,18 @@ def test_a_kept_file_outlives_the_folder(tmp_path, scratch, monkeypatch):
     assert Path(target) == kept.parent
     remove(target, **options)
     assert not kept.exists()
+
+
+@pytest.mark.parametrize("folders", [("",), ("a",), ("a", "a/b")])
+def test_everything_in_one_folder(tmp_path, folders):
+    members = [member(f"{folders[-1]}/{name}".lstrip("/"), b"1") for name in ("x", "y")]
+    members += [member("__MACOSX/a/._x", b""), member(".DS_Store", b"")]
+    with unpacked_model(write(tmp_path / "a.tar", members, "w")) as folder:
+        assert {path.name for path in folder.iterdir() if not path.name.startswith(".")} - {"__MACOSX"} == {"x", "y"}
+
+
+def test_an_error_tells_of_the_archive(tmp_path):
+    path = good(tmp_path / "a.tar")
+    with pytest.raises(InputError) as error, unpacked_model(path) as folder:
+        raise InputError(f"{folder / 'config.json'}: wrong")
+    assert str(error.value) == f"{path}/model/config.json: wrong"

@@ -1,7 +1,7 @@
 """Checkpoints of brightmart/albert_zh against a TensorFlow 1 graph that wrote them, in and out."""
 
 import json
-import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.config import CONFIGS, AlbertConfig
 from albert_tf.conversion.tf1 import read_tf1, write_tf1
 from albert_tf.errors import InputError
+from albert_tf.presets import load_checkpoint
 from albert_tf.tasks.classification import AlbertTextClassifier
 from albert_tf.tasks.pretraining import AlbertPretrainer
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
@@ -131,11 +132,15 @@ def test_the_weights_matter_to_the_comparison(tmp_path: Path) -> None:
     assert largest_difference(ours["masked_lm_logits"], expected["masked_lm_logits"]) > 100 * TOLERANCE
 
 
-def test_an_archive(tmp_path: Path) -> None:
+def test_a_zip_as_the_released_ones(tmp_path: Path) -> None:
     write(tmp_path / "albert_tiny")
-    with tarfile.open(tmp_path / "albert_tiny.tar.gz", "w:gz") as file:
-        file.add(tmp_path / "albert_tiny", "albert_tiny")
-    assert read_tf1(tmp_path / "albert_tiny.tar.gz").form == "brightmart tf1 archive"
+    with zipfile.ZipFile(tmp_path / "albert_tiny.zip", "w") as file:
+        for path in (tmp_path / "albert_tiny").iterdir():
+            file.write(path, f"albert_tiny/{path.name}")
+            file.writestr(f"__MACOSX/albert_tiny/._{path.name}", b"of macOS")
+    checkpoint = load_checkpoint(tmp_path / "albert_tiny.zip")
+    assert checkpoint.form == "brightmart tf1"
+    assert checkpoint.tokenizer_path is not None and checkpoint.tokenizer_path.name == "vocab.txt"
 
 
 def test_the_file_names_of_bert(tmp_path: Path) -> None:

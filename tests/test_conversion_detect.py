@@ -2,15 +2,7 @@
 
 import pytest
 
-from albert_tf.conversion.detect import (
-    GOOGLE_TF1,
-    GOOGLE_TF1_ARCHIVE,
-    HUGGING_FACE,
-    KERAS_HUB,
-    MODEL_GARDEN,
-    PRESET,
-    detect,
-)
+from albert_tf.conversion.detect import ARCHIVE, HUGGING_FACE, KERAS_HUB, MODEL_GARDEN, PRESET, TF1, detect
 from albert_tf.errors import InputError
 
 
@@ -25,9 +17,9 @@ def touch(folder, *names):
     ("names", "form"),
     [
         (["config.json", "weights.safetensors", "tokenizer.json"], PRESET),
-        (["albert_config.json", "model.ckpt-best.index", "model.ckpt-best.data-00000-of-00001"], GOOGLE_TF1),
-        (["albert_base/albert_config.json", "albert_base/model.ckpt-best.index"], GOOGLE_TF1),
-        (["saved_model.pb", "tfhub_module.pb", "variables/variables.index"], GOOGLE_TF1),
+        (["albert_config.json", "model.ckpt-best.index", "model.ckpt-best.data-00000-of-00001"], TF1),
+        (["albert_base/albert_config.json", "albert_base/model.ckpt-best.index"], TF1),
+        (["saved_model.pb", "tfhub_module.pb", "variables/variables.index"], TF1),
         (["config.json", "model.safetensors", "tf_model.h5", "tokenizer.json"], HUGGING_FACE),
         (["config.json", "model.safetensors.index.json", "model-1.safetensors"], HUGGING_FACE),
         (["config.json", "pytorch_model.bin", "spiece.model", "old/model.ckpt.index"], HUGGING_FACE),
@@ -43,12 +35,12 @@ def test_folders_with_a_reader(tmp_path, names, form):
 
 @pytest.mark.parametrize("given", ["m", "m.index", "m.meta", "m.data-00000-of-00001"])
 def test_a_prefix_and_its_files(tmp_path, given):
-    assert detect(touch(tmp_path, "m.index", "m.meta", "m.data-00000-of-00001") / given) == GOOGLE_TF1
+    assert detect(touch(tmp_path, "m.index", "m.meta", "m.data-00000-of-00001") / given) == TF1
 
 
-@pytest.mark.parametrize("name", ["a.tar.gz", "a.tgz", "a.tar"])
+@pytest.mark.parametrize("name", ["a.tar.gz", "a.tgz", "a.tar", "a.tar.bz2", "a.tar.xz", "albert.ZIP"])
 def test_archives(tmp_path, name):
-    assert detect(touch(tmp_path, name) / name) == GOOGLE_TF1_ARCHIVE
+    assert detect(touch(tmp_path, name) / name) == ARCHIVE
 
 
 @pytest.mark.parametrize(
@@ -77,8 +69,8 @@ def test_folders_without_a_reader(tmp_path, names, message):
         ("model.safetensors", "found a safetensors file alone"),
         ("pytorch_model.bin", "found a PyTorch file"),
         ("model.TFLITE", "found a TFLite file"),
-        ("albert.zip", "unpack it and give the folder"),
         ("albert_config.json", "give its folder"),
+        ("albert.7z", "found a file of unknown form"),
         ("notes", "found a file of unknown form"),
     ],
 )

@@ -231,7 +231,7 @@ def test_a_classifier(tmp_path: Path, changes: dict[str, Any]) -> None:
     [
         ({"class_name": "AlbertTagger"}, "a head of AlbertTagger; albert-tf knows AlbertTextClassifier"),
         ({"activation": "sigmoid"}, "activation = 'sigmoid': albert-tf's classifier ends in a softmax"),
-        ({"num_classes": None}, "expected num_classes and dropout, two numbers; got None"),
+        ({"num_classes": None}, "expected num_classes, at least 1, and dropout in .* got None"),
         ({"num_classes": 4}, r"logits/0 is \(6, 3\), expected \(6, 4\)"),
     ],
 )

@@ -1,6 +1,7 @@
 """TF Model Garden checkpoints: every variable arrives under our name wherever it stands, and goes back there."""
 
 import dataclasses
+import math
 import shutil
 
 import numpy as np
@@ -18,6 +19,7 @@ from garden_writer import (
 
 from albert_tf.conversion.detect import MODEL_GARDEN, detect
 from albert_tf.conversion.model_garden import read_model_garden
+from albert_tf.conversion.tf1_files import Reader
 from albert_tf.errors import InputError
 from albert_tf.parameters import backbone_weight_shapes
 from albert_tf.presets import load_checkpoint
@@ -91,6 +93,20 @@ def test_of_several_checkpoints_the_latest_or_the_one_named(tmp_path):
         shutil.copy(path, tmp_path / "trained" / path.name.replace("ckpt-1", "ckpt-2"))
     same(read_model_garden(tmp_path / "trained").weights, first, RECORDED)  # what the file `checkpoint` says
     same(read_model_garden(tmp_path / "trained" / "ckpt-2").weights, second, RECORDED)
+
+
+def test_every_variable_is_read_once_the_largest_first(tmp_path, monkeypatch):
+    """So there is never a second copy of a large one."""
+    tree = encoder()[1]
+    pooler = tree["layer_with_weights-6"] | {"kernel": tree["layer_with_weights-6"]["kernel"] + 1}
+    heads = {"0": {"dense": pooler, "out_proj": dense(12, 2)}}
+    save(tmp_path, {"model": {"encoder_network": tree, "classification_heads": heads}})
+    read, value = [], Reader.value
+    monkeypatch.setattr(Reader, "value", lambda self, name: read.append((name, self.shapes[name])) or value(self, name))
+    weights = read_model_garden(tmp_path).weights
+    assert sorted(name for name, _ in read) == sorted(Reader(tmp_path / "ckpt-1").shapes)
+    sizes = [math.prod(shape) for _, shape in read[1 : len(weights) + 1]]
+    assert sizes == sorted(sizes, reverse=True)
 
 
 def test_a_vocabulary_beside_the_checkpoint(tmp_path):

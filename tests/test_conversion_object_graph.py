@@ -23,7 +23,7 @@ def test_every_way_leads_to_the_same_object(graph):
     assert graph.having("kernel") == [found]
     key = graph.key(0, "d/kernel")
     assert key is not None and key == graph.key(0, "a/list/0/kernel")
-    np.testing.assert_array_equal(graph.reader.weight(key), np.ones((2, 3)))
+    np.testing.assert_array_equal(graph.reader.stored(key).read(), np.ones((2, 3)))
 
 
 def test_ways_that_end(graph):

@@ -1,12 +1,9 @@
 """The vocabulary of a SavedModel: a file among its assets, or the one that an operation of its graph holds."""
 
-import tarfile
-
 import pytest
 
 from albert_tf.conversion.saved_model import read_saved_model, saved_model_vocabulary
 from albert_tf.errors import InputError
-from albert_tf.presets import load_checkpoint
 
 
 def save_graph(folder, *models, in_function=False):
@@ -50,10 +47,3 @@ def test_a_damaged_graph(contents, tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(contents)
     with pytest.raises(InputError, match="damaged or not a SavedModel"):
         read_saved_model(tmp_path)
-
-
-def test_an_archive_of_one_is_to_be_unpacked(tmp_path):
-    with tarfile.open(tmp_path / "albert_en_base.tar.gz", "w:gz") as file:
-        file.add(save_graph(tmp_path / "saved"), ".")
-    with pytest.raises(InputError, match="the archive holds a SavedModel; unpack it and give its folder"):
-        load_checkpoint(tmp_path / "albert_en_base.tar.gz")

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -126,29 +125,6 @@ def test_names_that_tensorflow_takes_for_patterns_are_refused(released, tmp_path
     with pytest.raises(InputError, match=r"TensorFlow takes \[ in a path for a pattern; rename"):
         read_tf1(folder)
     assert read_tf1(shutil.copytree(released, tmp_path / "my (best), model é")).head == "pretraining"
-
-
-@pytest.mark.parametrize("suffix", [".tar.gz", ".tar"])
-def test_an_archive_is_read_and_its_vocabulary_kept(released, tmp_path, suffix):
-    path = tmp_path / f"albert{suffix}"
-    with tarfile.open(path, "w:gz" if suffix == ".tar.gz" else "w") as file:
-        file.add(released, "albert_base")
-    checkpoint = read_tf1(path)
-    same_rest(checkpoint.weights, variables(PUBLISHED))
-    assert checkpoint.form == "google tf1 archive"
-    assert checkpoint.source == str(path)
-    assert checkpoint.tokenizer_path.name == "30k-clean.model"
-    assert checkpoint.tokenizer_path.read_bytes() == b"model"
-
-
-def test_an_error_in_an_archive_tells_of_the_archive(copied, tmp_path):
-    (copied / "albert_config.json").write_text("{")
-    path = tmp_path / "albert.tar"
-    with tarfile.open(path, "w") as file:
-        file.add(copied, "albert_base")
-    with pytest.raises(InputError) as error:
-        read_tf1(path)
-    assert str(error.value).startswith(f"{path}/albert_base/albert_config.json, line 1: not JSON")
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def harmful(folder: Path) -> dict[str, Any]:
         "torch": Call(Global("torch", "load"), harm),
         "storage class": Call(Global("torch", "FloatStorage"), harm),
         "reconstructor": Call(Global("copyreg", "_reconstructor"), (Global("os", "PathLike"), Global("os", "x"), None)),
-        "instance": Raw(b"(S'x'\nios\nmkdir\n"),
+        "instance": Raw(b"(X\x01\x00\x00\x00xios\nmkdir\n"),
         "extension": Raw(b"\x82\x01"),
         "frame": Raw(b"\x8c\x02os\x8c\x05mkdir\x93"),
     }

@@ -1,32 +1,46 @@
 """`albert_tf.evaluation.evaluate`: labels matched by name, pairs passed on."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+from small_vocabularies import sentencepiece_vocabulary
 
 from albert_tf.data.schema import TextExample
 from albert_tf.errors import InputError
-from albert_tf.evaluation.evaluate import evaluate_classifier, texts_and_pairs
+from albert_tf.evaluation.evaluate import evaluate
+from albert_tf.inference.runner import Outputs
+from albert_tf.tokenization.packing import Packed
+from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 
 class Oracle:
-    """Says "b" of texts that contain a b, with probability 0.75; remembers what it was asked."""
+    """Says "b" with probability 0.75 of the text "river", else "a"; remembers what it was asked."""
 
-    labels: Sequence[str] = ("b", "a")
+    task = "classification"
+    required_tokenizer = AlbertTokenizer(sentencepiece_vocabulary())
 
     def __init__(self) -> None:
-        self.asked: tuple[list[str], list[str] | None] | None = None
+        self.asked: Sequence[Packed] = ()
+        self.river = self.required_tokenizer.encode("river")
 
-    def predict_probabilities(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-        self.asked = list(texts), None if pairs is None else list(pairs)
-        return np.array([[0.75, 0.25] if "b" in text else [0.25, 0.75] for text in texts], np.float32)
+    @property
+    def task_settings(self) -> dict[str, Any]:
+        return {"labels": ["b", "a"]}
+
+    def run_rows(self, rows: Sequence[Packed]) -> list[Outputs]:
+        self.asked = rows
+        says_b, says_a = np.float32([0.75, 0.25]), np.float32([0.25, 0.75])
+        return [{"probabilities": says_b if row == self.river else says_a} for row in rows]
 
 
 def test_metrics() -> None:
     """Three of four right; the labels' order is the model's, not the alphabet's."""
-    examples = [TextExample(text, None, label) for text, label in (("b", "b"), ("a", "a"), ("ab", "a"), ("", "a"))]
-    metrics = evaluate_classifier(Oracle(), examples, source="dev.tsv")
+    examples = [
+        TextExample(text, None, label) for text, label in (("river", "b"), ("mill", "a"), ("river", "a"), ("", "a"))
+    ]
+    metrics = evaluate(Oracle(), examples, source="dev.tsv")
     assert metrics["accuracy"] == 0.75
     assert metrics["confusion_matrix"] == [[1, 0], [1, 2]]
     assert metrics["support"] == {"b": 1, "a": 3}
@@ -35,19 +49,21 @@ def test_metrics() -> None:
 
 def test_a_label_that_the_model_does_not_know() -> None:
     with pytest.raises(InputError, match=r"dev.tsv, row 2 \('y'\) has the label 'c'; the model's labels are b, a"):
-        evaluate_classifier(Oracle(), [TextExample("x", None, "a"), TextExample("y", None, "c")], source="dev.tsv")
+        evaluate(Oracle(), [TextExample("x", None, "a"), TextExample("y", None, "c")], source="dev.tsv")
     with pytest.raises(InputError, match=r"row 1 \('x'\) has no label"):
-        evaluate_classifier(Oracle(), [TextExample("x")], source="dev.tsv")
+        evaluate(Oracle(), [TextExample("x")], source="dev.tsv")
 
 
 def test_pairs_reach_the_model() -> None:
     oracle = Oracle()
-    evaluate_classifier(oracle, [TextExample("x", "y", "a"), TextExample("b", "", "b")], source="dev.tsv")
-    assert oracle.asked == (["x", "b"], ["y", ""])
-    evaluate_classifier(oracle, [TextExample("x", None, "a")], source="dev.tsv")
-    assert oracle.asked == (["x"], None)
+    evaluate(oracle, [TextExample("x", "y", "a"), TextExample("b", "", "b")], source="dev.tsv")
+    assert oracle.asked == oracle.required_tokenizer.encode_batch(["x", "b"], ["y", ""])
+    evaluate(oracle, [TextExample("x", None, "a")], source="dev.tsv")
+    assert oracle.asked == oracle.required_tokenizer.encode_batch(["x"])
 
 
-def test_texts_and_pairs() -> None:
-    assert texts_and_pairs([TextExample("a", "b"), TextExample("c", None)]) == (["a", "c"], ["b", ""])
-    assert texts_and_pairs([TextExample("a")]) == (["a"], None)
+def test_a_task_of_another_version() -> None:
+    oracle = Oracle()
+    oracle.task = "poetry"
+    with pytest.raises(InputError, match=r"expected a model of a task among classification.*; got 'poetry'"):
+        evaluate(oracle, [], source="dev.tsv")

@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -99,6 +100,21 @@ def test_every_output_agrees(changes, framework):
     assert [difference.output for difference in compared] == [*layers, "sequence_output", "pooled_output", *heads]
     assert all(difference.passed for difference in compared)
     check_differences(compared, "x")
+
+
+def test_a_framework_gets_the_files_of_an_archive(framework, monkeypatch, tmp_path):
+    with zipfile.ZipFile(tmp_path / "model.zip", "w") as file:
+        file.writestr("model/ckpt", "")
+    held = []
+
+    def run(path, config, weights, batch):
+        held.extend(entry.name for entry in path.iterdir())
+        return reference_outputs(path, config, weights, batch)
+
+    monkeypatch.setitem(frameworks.FRAMEWORKS, MODEL_GARDEN, framework._replace(run=run))
+    checkpoint = dataclasses.replace(checkpoint_of(CONFIG, random_weights(CONFIG)), source=str(tmp_path / "model.zip"))
+    check_differences(compare_with_framework(checkpoint), "x")
+    assert held == ["ckpt"]
 
 
 @pytest.mark.parametrize("head", HEADS)

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from conftest import ROOT
+from small_vocabularies import sentencepiece_vocabulary
 from tflite_graph import read_graph, weights
 from tiny_exports import (
     BASE,
@@ -22,6 +23,8 @@ from tiny_exports import (
 )
 
 from albert_tf.errors import InputError
+from albert_tf.tokenization.tokenizer import AlbertTokenizer
+from export.metadata import read_files, read_settings
 from export.runtime import TFLiteRunner
 from export.tflite import export_tflite, loop_plan
 
@@ -94,7 +97,7 @@ def test_answers_are_those_of_keras(name, recipe, form, length):
     runner = TFLiteRunner(exported(name, recipe, form, length))
     inputs = [random_inputs(tokens, seed) for seed, tokens in enumerate((3, 4, 7, 11, FIXED_LENGTH))]
     from_keras = np.stack([keras_probabilities(classifier(name), *example) for example in inputs])
-    from_file = np.concatenate([runner.run(*example) for example in inputs])
+    from_file = np.stack([runner.run(*example)["probabilities"] for example in inputs])
     assert from_file.dtype == np.float32
     assert np.ptp(from_keras, axis=0).max() > LEAST_SPREAD
     np.testing.assert_allclose(from_file, from_keras, rtol=0, atol=TOLERANCES[recipe])
@@ -107,10 +110,22 @@ def test_dynamic_files_take_every_length(recipe, form):
     lengths = [*range(MAX_LENGTH, 2, -1), *range(3, MAX_LENGTH + 1, 5)]  # growing and shrinking
     for length in lengths:
         expected = keras_probabilities(classifier(), *random_inputs(length))
-        np.testing.assert_allclose(runner.run(*random_inputs(length))[0], expected, rtol=0, atol=TOLERANCES[recipe])
+        answer = runner.run(*random_inputs(length))["probabilities"]
+        np.testing.assert_allclose(answer, expected, rtol=0, atol=TOLERANCES[recipe])
     for length in (0, MAX_LENGTH + 1):
         with pytest.raises(InputError, match=f"takes 1 to {MAX_LENGTH} tokens, got {length}"):
             runner.run([5] * length, [0] * length)
+
+
+@pytest.mark.parametrize("form", ["loop", "unrolled"])
+def test_dynamic_files_cut_what_is_too_long(form):
+    runner = TFLiteRunner(exported("all", "float32", form))
+    for length in (2, 3, MAX_LENGTH - 1, MAX_LENGTH, MAX_LENGTH + 1, MAX_LENGTH + 2, 700):
+        rows = random_inputs(length, seed=length)
+        inputs = dict(zip(("token_ids", "segment_ids"), rows, strict=True)) | {"padding_mask": [1] * length}
+        answer = runner._model(**{name: np.array([row], np.int32) for name, row in inputs.items()})["probabilities"]
+        kept = [row if length <= MAX_LENGTH else [*row[: MAX_LENGTH - 1], row[-1]] for row in rows]
+        np.testing.assert_allclose(answer[0], keras_probabilities(classifier(), *kept), rtol=0, atol=2e-6)
 
 
 @pytest.mark.parametrize("form", ["loop", "unrolled"])
@@ -122,7 +137,7 @@ def test_what_stands_in_the_padding_does_not_matter(form):
     inputs["segment_ids"][0] = [*segment_ids, *[1] * (FIXED_LENGTH - 5)]
     inputs["padding_mask"][0, :5] = 1
     answer = runner._model(**inputs)["probabilities"]
-    np.testing.assert_allclose(answer, runner.run(token_ids, segment_ids), rtol=0, atol=1e-7)
+    np.testing.assert_allclose(answer[0], runner.run(token_ids, segment_ids)["probabilities"], rtol=0, atol=1e-7)
     inputs["padding_mask"][0, :] = 1
     assert np.abs(runner._model(**inputs)["probabilities"] - answer).max() > 1e-3
 
@@ -185,7 +200,7 @@ def test_texts_are_cut_to_what_the_model_takes(tmp_path):
     text = "the old mill by the river " * 9
     expected = keras_probabilities(task, *task.tokenizer.encode_batch([text], length=10)[0])
     np.testing.assert_allclose(
-        TFLiteRunner(tmp_path / "m.tflite").predict_probabilities([text])[0], expected, atol=2e-6
+        TFLiteRunner(tmp_path / "m.tflite").pipeline.predict_probabilities([text])[0], expected, atol=2e-6
     )
     with pytest.raises(InputError, match="length: expected a whole number from 3 to 10 tokens, got 11"):
         export_tflite(task, tmp_path / "n.tflite", length=11)
@@ -196,6 +211,8 @@ def test_texts_are_cut_to_what_the_model_takes(tmp_path):
     [
         ({"recipe": "int7"}, "no recipe is called 'int7'; there are float32, float16, dynamic_int8"),
         ({"form": "rolled"}, "form: expected one of loop, unrolled; got 'rolled'"),
+        ({"runtime": "phone"}, "runtime: expected one of litert, mediapipe; got 'phone'"),
+        ({"runtime": "mediapipe", "form": "loop"}, "MediaPipe takes only files with one subgraph: expected unrolled"),
         ({"length": 2}, "length: expected a whole number from 3 to 24 tokens, got 2"),
         ({"length": 25}, "length: expected a whole number from 3 to 24 tokens, got 25"),
         ({"length": "16"}, "length: .*, got '16'"),
@@ -216,6 +233,31 @@ def test_a_task_without_tokenizer(tmp_path):
     task = AlbertTextClassifier(AlbertBackbone(BASE), labels=["a", "b"])
     with pytest.raises(InputError, match="no tokenizer"):
         export_tflite(task, tmp_path / "m.tflite")
+
+
+def test_what_mediapipe_cannot_run(tmp_path):
+    task = new_classifier()
+    task.tokenizer = AlbertTokenizer(sentencepiece_vocabulary(lower=False), max_length=MAX_LENGTH)
+    with pytest.raises(InputError, match="MediaPipe lower-cases every text, this model's tokenizer does not"):
+        export_tflite(task, tmp_path / "m.tflite", runtime="mediapipe")
+    task = new_classifier()
+    task.task = "tagging"
+    with pytest.raises(InputError, match="MediaPipe has no task for tagging: expected a text classifier"):
+        export_tflite(task, tmp_path / "m.tflite", runtime="mediapipe")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_file_for_mediapipe_carries(tmp_path):
+    path = tmp_path / "m.tflite"
+    export_tflite(classifier(), path, recipe="float32", runtime="mediapipe")
+    files, plain = read_files(path), read_files(exported("all", "float32", "unrolled"))
+    assert files.keys() - plain.keys() == {"device.spm"}
+    device = tmp_path / "expected.spm"
+    classifier().tokenizer.save_device_model(device)
+    assert files["device.spm"] == device.read_bytes()
+    settings = read_settings(files, path)
+    assert (settings["runtime"], settings["form"]) == ("mediapipe", "unrolled")
+    assert read_settings(plain, path)["runtime"] == "litert"
 
 
 def test_overwriting(tmp_path):

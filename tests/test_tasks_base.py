@@ -249,7 +249,7 @@ def test_answers_do_not_depend_on_the_batch(classifier: AlbertTextClassifier) ->
     texts = [*TEXTS, "fire", "the day of ice", "summer " * 30]
     together = classifier.predict_probabilities(texts)
     alone = np.concatenate([classifier.predict_probabilities([text]) for text in texts])
-    in_twos = classifier.predict_probabilities(texts, batch_size=2)
+    in_twos = [row["probabilities"] for row in classifier.run_rows(classifier.encode(texts), batch_size=2)]
     assert np.ptp(together, axis=0).max() > 0.05  # the texts do differ
     np.testing.assert_allclose(alone, together, rtol=0, atol=TOLERANCE)
     np.testing.assert_allclose(in_twos, together, rtol=0, atol=TOLERANCE)
@@ -296,7 +296,7 @@ def test_a_task_must_say_what_it_is(config: AlbertConfig) -> None:
     with pytest.raises(NotImplementedError):
         bare.settings()
     with pytest.raises(NotImplementedError):
-        bare.device_outputs(None)
+        bare.device_outputs(None, None)
 
 
 def copied(saved: Path, folder: Path) -> Path:

@@ -127,6 +127,62 @@ def test_learns_in_fit() -> None:
     assert history[0] > 4 and history[-1] < 0.5 * history[0]
 
 
+def targets() -> dict[str, np.ndarray]:
+    weights = np.array([[1, 1], [1, 0], [1, 0]], np.float32)
+    return {
+        "masked_ids": np.array([[3, 50], [7, 0], [9, 0]], np.int32),
+        "masked_weights": weights,
+        "sentence_order_labels": np.array([0, 1, 0], np.int32),
+        "word_scale": np.full(3, 1 / weights.sum(), np.float32),
+        "text_scale": np.full(3, 1 / 3, np.float32),
+    }
+
+
+def nll(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    logits = np.asarray(logits, np.float64)
+    normalised = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    return -np.take_along_axis(normalised, labels[..., None], axis=-1)[..., 0]
+
+
+def test_the_published_loss_and_figures() -> None:
+    """sum(weights · nll) / sum(weights) + mean(nll), run_pretraining.py; the figures are over words and texts."""
+    pretrainer, inputs, goal = AlbertPretrainer(AlbertBackbone(TINY)), inputs_with_positions(), targets()
+    randomize(pretrainer)
+    logits = pretrainer(inputs)
+    words = nll(logits["masked_lm_logits"], goal["masked_ids"])
+    texts = nll(logits["sentence_order_logits"], goal["sentence_order_labels"])
+    weights = goal["masked_weights"]
+    expected = {
+        "masked_lm_loss": (words * weights).sum() / weights.sum(),
+        "sentence_order_loss": texts.mean(),
+        "masked_lm_accuracy": ((logits["masked_lm_logits"].numpy().argmax(-1) == goal["masked_ids"]) * weights).sum()
+        / 4,
+        "sentence_order_accuracy": np.mean(logits["sentence_order_logits"].numpy().argmax(-1) == [0, 1, 0]),
+        "tokens": inputs["padding_mask"].sum(),
+    }
+    expected["loss"] = expected["masked_lm_loss"] + expected["sentence_order_loss"]
+    pretrainer.compile("sgd")
+    figures = pretrainer.evaluate(inputs, goal, batch_size=3, verbose=0, return_dict=True)
+    assert figures == pytest.approx(expected, rel=1e-5)
+
+
+def test_parts_of_a_batch_add_up_to_its_gradient() -> None:
+    """Replicas have different numbers of masked words: the mean is that of the whole batch, not of their means."""
+    pretrainer, inputs, goal = AlbertPretrainer(AlbertBackbone(TINY)), inputs_with_positions(), targets()
+    randomize(pretrainer)
+    pretrainer.compile("sgd")
+
+    def gradients(rows: slice) -> list[np.ndarray]:
+        part, part_goal = ({name: tf.constant(a[rows]) for name, a in arrays.items()} for arrays in (inputs, goal))
+        with tf.GradientTape() as tape:
+            loss = pretrainer.compute_loss(part, part_goal, pretrainer(part, training=True))
+        found = tape.gradient(loss, [v.value for v in pretrainer.trainable_variables])
+        return [np.asarray(tf.convert_to_tensor(gradient)) for gradient in found]
+
+    for whole, first, second in zip(*(map(gradients, (slice(3), slice(1), slice(1, 3)))), strict=True):
+        np.testing.assert_allclose(first + second, whole, rtol=1e-4, atol=1e-6)
+
+
 def test_from_pretrained(tmp_path: Path) -> None:
     from albert_tf.presets import save_preset
 

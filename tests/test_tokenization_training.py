@@ -54,3 +54,37 @@ def test_no_text(lines, message):
 def test_impossible_size():
     with pytest.raises(InputError, match="whole number above 0, got 0"):
         train_sentencepiece(LINES, 0)
+
+
+def test_lines_are_read_once_and_their_error_is_passed_on():
+    def lines():
+        yield from LINES * 20
+        raise InputError("text.txt, line 161: expected UTF-8 text")
+
+    with pytest.raises(InputError, match="line 161"):
+        train_sentencepiece(lines(), 140)
+    with pytest.raises(ZeroDivisionError):
+        train_sentencepiece((1 // 0 for _ in range(1)), 140)
+
+
+def test_symbols():
+    vocabulary = train_sentencepiece(LINES * 20, 140, symbols=["[e1]", "<e2>"])
+    assert vocabulary.pieces([12, 13, 14]) == ["€", "[e1]", "<e2>"]
+    assert vocabulary.pieces(vocabulary.encode("the<e2> [E1]"))[-2:] == ["▁", "[e1]"]
+
+
+@pytest.mark.parametrize(
+    ("symbols", "message"),
+    [
+        (["[E1]"], r"got '\[E1\]'; the text rules make '\[e1\]' of it"),
+        (["[MASK]"], "'\\[MASK\\]' is a piece already"),
+        (["€"], "'€' is a piece already"),
+        (["[a]", "[a]"], "'\\[a\\]' is a piece already"),
+        (["a b"], "got 'a b'"),
+        (["a▁b"], "got 'a▁b'"),
+        ([""], "got ''"),
+    ],
+)
+def test_impossible_symbols(symbols, message):
+    with pytest.raises(InputError, match=message):
+        train_sentencepiece(LINES * 20, 140, symbols=symbols)

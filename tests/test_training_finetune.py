@@ -22,10 +22,10 @@ from tiny_data import (
 
 from albert_tf.data.tables import read_examples
 from albert_tf.errors import InputError
-from albert_tf.evaluation.evaluate import evaluate_classifier
+from albert_tf.evaluation.evaluate import evaluate
 from albert_tf.tasks.classification import AlbertTextClassifier
 from albert_tf.training import finetune
-from albert_tf.training.run_config import RunConfig, read_run_config
+from albert_tf.training.run_config import ClassificationRun
 
 # === A finished run ===
 
@@ -33,7 +33,7 @@ from albert_tf.training.run_config import RunConfig, read_run_config
 def test_it_learns(finished_run: Path, tiny_files: TinyFiles) -> None:
     model = AlbertTextClassifier.from_pretrained(finished_run)
     for file, bound in ((tiny_files.train, 0.9), (tiny_files.dev, 0.8)):
-        metrics = evaluate_classifier(model, read_examples(file), source=str(file))
+        metrics = evaluate(model, read_examples(file), source=str(file))
         majority = max(metrics["support"].values()) / metrics["examples"]
         assert majority == 0.5 and metrics["accuracy"] >= bound
 
@@ -60,7 +60,7 @@ def test_the_run_folder_is_whole(finished_run: Path, tiny_files: TinyFiles) -> N
     assert read_json(finished_run / "tokenizer.json")["max_length"] == 32
     assert read_json(finished_run / "config.json")["vocabulary_size"] == 50
     assert read_json(finished_run / "config.json")["hidden_dropout"] == 0.05
-    assert read_run_config(finished_run / "run.json") == tiny_run(tiny_files, finished_run)
+    assert ClassificationRun.read(finished_run / "run.json") == tiny_run(tiny_files, finished_run)
     assert any(path.name.startswith("events.out.tfevents") for path in (finished_run / "tensorboard").iterdir())
     for picture in ("curves.png", "confusion_matrix.png"):
         assert (finished_run / picture).read_bytes().startswith(b"\x89PNG")
@@ -68,7 +68,7 @@ def test_the_run_folder_is_whole(finished_run: Path, tiny_files: TinyFiles) -> N
 
 def test_the_metrics_are_those_of_the_saved_weights_on_the_dev_file(finished_run: Path, tiny_files: TinyFiles) -> None:
     model = AlbertTextClassifier.from_pretrained(finished_run)
-    measured = evaluate_classifier(model, read_examples(tiny_files.dev), source="dev")
+    measured = evaluate(model, read_examples(tiny_files.dev), source="dev")
     summary = read_json(finished_run / "metrics.json")
     assert summary["train_examples"] == 64
     assert summary["parameters"] == sum(w.size for w in load_file(finished_run / "weights.safetensors").values())
@@ -96,8 +96,8 @@ def test_each_rounds_figures(finished_run: Path) -> None:
     )
     for figures in history:
         assert figures.keys() == {
-            *("loss", "accuracy", "step", "learning_rate", "examples_per_second", "valid_accuracy", "valid_loss"),
-            *("valid_f1", "valid_macro_f1", "valid_matthews_correlation"),
+            *("loss", "accuracy", "step", "learning_rate", "seconds", "examples_per_second"),
+            *("valid_accuracy", "valid_loss", "valid_f1", "valid_macro_f1", "valid_matthews_correlation"),
         }
         assert all(math.isfinite(value) for value in figures.values())
     assert history[-1]["loss"] < 0.5 * history[0]["loss"]
@@ -188,18 +188,16 @@ def test_mixed_precision_learns_too(tiny_files: TinyFiles, tmp_path: Path) -> No
     assert {w.dtype.name for w in load_file(tmp_path / "run" / "weights.safetensors").values()} == {"float32"}
     model = AlbertTextClassifier.from_pretrained(tmp_path / "run")
     examples = read_examples(tiny_files.dev)
-    assert evaluate_classifier(model, examples, source="dev")["loss"] == pytest.approx(
-        summary["valid"]["loss"], abs=1e-6
-    )
+    assert evaluate(model, examples, source="dev")["loss"] == pytest.approx(summary["valid"]["loss"], abs=1e-6)
 
 
 def encoded_by(
-    run: RunConfig, monkeypatch: pytest.MonkeyPatch
-) -> tuple[AlbertTextClassifier, finetune.TextData, list[str]]:
+    run: ClassificationRun, monkeypatch: pytest.MonkeyPatch
+) -> tuple[AlbertTextClassifier, finetune.Examples, list[str]]:
     """What `run` would train: the model, the examples and the lines reported."""
     seen: list[Any] = []
 
-    def instead(run: RunConfig, model: Any, train: Any, *rest: Any) -> None:
+    def instead(run: ClassificationRun, model: Any, train: Any, *rest: Any) -> None:
         seen.extend([model, train])
         raise PulledPlug
 
@@ -216,8 +214,8 @@ def test_pairs(tiny_files: TinyFiles, tmp_path: Path, monkeypatch: pytest.Monkey
     run = tiny_run(tiny_files, tmp_path / "run", train=str(train), valid=str(train))
     model, data, _ = encoded_by(run, monkeypatch)
     assert model.labels == ("other", "same")
-    assert all(set(segment_ids) == {0, 1} for _, segment_ids in data.encoded)
-    assert data.encoded[3] == model.required_tokenizer.encode(*rows[3][:2])
+    assert all(set(segment_ids) == {0, 1} for _, segment_ids in data.prepared.rows)
+    assert data.prepared.rows[3] == model.required_tokenizer.encode(*rows[3][:2])
 
 
 def test_columns_by_name(tiny_files: TinyFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +233,7 @@ def test_longer_texts_are_cut_to_what_the_model_takes(
     for asked, length in ((10, 10), (512, 32)):  # the shape has 32 positions
         run = tiny_run(tiny_files, tmp_path / "run", train=str(train), valid=None, max_length=asked)
         model, data, _ = encoded_by(run, monkeypatch)
-        assert len(data.encoded[0][0]) == length == model.required_tokenizer.max_length
+        assert len(data.prepared.rows[0][0]) == length == model.required_tokenizer.max_length
 
 
 def test_a_label_file_sets_the_order_and_the_dev_file_may_lack_labels(tiny_files: TinyFiles, tmp_path: Path) -> None:
@@ -261,13 +259,13 @@ def test_from_a_finished_run(
     changes: dict[str, Any] = {"source": str(finished_run), "from_scratch": None, "tokenizer": None}
     run = tiny_run(tiny_files, tmp_path / "run", classifier_dropout=0.0, attention_dropout=0.2, **changes)
     model, _, lines = encoded_by(run, monkeypatch)
-    assert f"encoder from {finished_run}, and its classifier too" in lines
+    assert f"encoder from {finished_run}, and its head too" in lines
     assert (model.backbone.config.hidden_dropout, model.backbone.config.attention_dropout) == (0.05, 0.2)
     for name, variable in model.named_weights().items():
         np.testing.assert_array_equal(variable, theirs[name], err_msg=name)
     other = write_table(tmp_path / "train.tsv", [(text, label + "er") for text, label in separable_rows(8)])
     model, _, lines = encoded_by(dataclasses.replace(run, train=str(other), valid=None), monkeypatch)
-    assert f"encoder from {finished_run}, new classifier" in lines
+    assert f"encoder from {finished_run}, new head" in lines
     assert model.labels == ("colder", "warmer") and model.head_is_new
 
 

@@ -1,4 +1,4 @@
-"""`albert_tf.training.optimizers`: AdamW against NumPy, and stock Keras failing where ours is needed.
+"""`albert_tf.training.optimizers`: AdamW and LAMB against NumPy, and stock Keras failing where ours is needed.
 
 The tests named `test_stock_keras_...` pass while Keras is wrong. The day one fails, a correction can go.
 """
@@ -17,7 +17,7 @@ import pytest
 import tensorflow as tf
 from tiny_models import TINY
 
-from albert_tf.training.optimizers import AdamW, CorrectedGradients
+from albert_tf.training.optimizers import AdamW, CorrectedGradients, Lamb
 from albert_tf.training.schedules import LinearWarmupDecay
 
 # float32 against float64 after 20 steps of 0.05: measured at most 7e-6 (in float32, 1 - 0.999 has 5 right digits).
@@ -43,13 +43,27 @@ class NumpyAdamW:
         for i, (weight, gradient) in enumerate(zip(weights, gradients, strict=True)):
             self.first[i] = 0.9 * self.first[i] + 0.1 * gradient
             self.second[i] = 0.999 * self.second[i] + 0.001 * gradient**2
-            size = rate * np.sqrt(1 - 0.999**self.step) / (1 - 0.9**self.step)
-            decayed = weight - rate * self.decay * weight * self.decayed[i]
-            updated.append(decayed - size * self.first[i] / (np.sqrt(self.second[i]) + 1e-6))
+            updated.append(self.step_of(i, weight, rate))
         return updated
 
+    def step_of(self, i: int, weight: np.ndarray, rate: float) -> np.ndarray:
+        size = rate * np.sqrt(1 - 0.999**self.step) / (1 - 0.9**self.step)
+        decayed = weight - rate * self.decay * weight * self.decayed[i]
+        return decayed - size * self.first[i] / (np.sqrt(self.second[i]) + 1e-6)
 
-def differences_after_20_steps(optimizer: keras.optimizers.Optimizer, reference: NumpyAdamW) -> dict[str, float]:
+
+class NumpyLamb(NumpyAdamW):
+    """google-research/albert lamb_optimizer.py: no bias correction, the decay inside the trust ratio, exclusions."""
+
+    def step_of(self, i: int, weight: np.ndarray, rate: float) -> np.ndarray:
+        update = self.first[i] / (np.sqrt(self.second[i]) + 1e-6)
+        if not self.decayed[i]:
+            return weight - rate * update
+        update = update + self.decay * weight
+        return weight - rate * np.linalg.norm(weight) / np.linalg.norm(update) * update
+
+
+def differences_after(steps: int, optimizer: keras.optimizers.Optimizer, reference: NumpyAdamW) -> dict[str, float]:
     """Trains y = LN-like gain · (table[ids] · kernel + bias) both ways: largest difference in each weight."""
     random = np.random.default_rng(1)
     weights = [random.standard_normal(shape) for shape in ((4, 3), (3, 2), (2,), (2,))]
@@ -60,7 +74,7 @@ def differences_after_20_steps(optimizer: keras.optimizers.Optimizer, reference:
             variables.append(keras.Variable(weight, dtype="float32", name=name))
     assert [variable.path for variable in variables] == PATHS
     target = random.standard_normal((2, 4, 2)) * 3
-    for _ in range(20):
+    for _ in range(steps):
         with tf.GradientTape() as tape:
             table, kernel, bias, gain = (variable.value for variable in variables)
             output = gain * (tf.gather(table, IDS) @ kernel + bias)
@@ -94,9 +108,46 @@ def reference(rate: Any = 0.05, decay: float = 0.1, clip: float | None = None) -
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_adamw_against_numpy(decay: float, clip: float | None) -> None:
     optimizer = AdamW(0.05, weight_decay=decay, global_clipnorm=clip)
-    differences = differences_after_20_steps(optimizer, reference(decay=decay, clip=clip))
+    differences = differences_after(20, optimizer, reference(decay=decay, clip=clip))
     assert max(differences.values()) < TOLERANCE, differences
     assert int(optimizer.iterations) == 20
+
+
+@pytest.mark.parametrize("clip", [None, 0.5])
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_lamb_against_numpy(decay: float, clip: float | None) -> None:
+    optimizer = Lamb(0.02, weight_decay=decay, global_clipnorm=clip)
+    lamb = NumpyLamb(lambda step: 0.02, decay, [True, True, False, False], clip)
+    differences = differences_after(50, optimizer, lamb)
+    assert max(differences.values()) < TOLERANCE, differences
+    assert int(optimizer.iterations) == 50
+
+
+def test_stock_keras_lamb_is_another_optimizer() -> None:
+    lamb = NumpyLamb(lambda step: 0.02, 0.1, [True, True, False, False], None)
+    differences = differences_after(50, keras.optimizers.Lamb(0.02, weight_decay=0.1, epsilon=1e-6), lamb)
+    assert min(differences.values()) > 100 * TOLERANCE
+
+
+def test_lamb_without_a_norm_to_trust() -> None:
+    """A zero variable or a zero update has the ratio 1, not 0 or NaN."""
+    variables = [keras.Variable(value, dtype="float32", name="kernel") for value in (np.zeros(2), np.ones(2))]
+    Lamb(0.5, weight_decay=0.0).apply([tf.constant([1.0, 1.0]), tf.zeros(2)], variables)
+    np.testing.assert_allclose(variables[0], -0.5 * 0.1 / np.sqrt(0.001) * np.ones(2), rtol=1e-4)
+    np.testing.assert_array_equal(variables[1], np.ones(2))
+
+
+def test_lamb_is_saved_with_the_model(tmp_path: Path) -> None:
+    optimizer = Lamb(LinearWarmupDecay(0.1, 2, 10), weight_decay=0.2, excluded=["gamma"], global_clipnorm=0.5)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    model.compile(optimizer, loss="mse", run_eagerly=True)
+    model.fit(np.ones((4, 3)), np.ones((4, 2)), verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras").optimizer
+    assert type(loaded) is Lamb and loaded.get_config() == optimizer.get_config()
+    assert (loaded.excluded, loaded.decay, loaded.global_clipnorm) == (("gamma",), 0.2, 0.5)
+    for ours, theirs in zip(optimizer.variables, loaded.variables, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_adamw_with_a_schedule() -> None:
@@ -105,7 +156,7 @@ def test_adamw_with_a_schedule() -> None:
     def rate(step: int) -> float:
         return 0.1 * (step / 5 if step < 5 else 1 - step / 25)
 
-    differences = differences_after_20_steps(optimizer, reference(rate, clip=1.0))
+    differences = differences_after(20, optimizer, reference(rate, clip=1.0))
     assert max(differences.values()) < TOLERANCE, differences
 
 
@@ -225,7 +276,7 @@ def test_stock_keras_squares_each_slice_by_itself() -> None:
     assert first_step(stock) == pytest.approx(0.1 * np.sqrt(1024), rel=1e-3)
     stock = keras.optimizers.AdamW(0.05, weight_decay=0.1, epsilon=1e-6)
     stock.exclude_from_weight_decay(var_names=["layer_norm", "bias"])
-    differences = differences_after_20_steps(stock, reference())
+    differences = differences_after(20, stock, reference())
     assert differences["table/embeddings"] > 1000 * TOLERANCE
 
 

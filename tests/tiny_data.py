@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.training.run_config import RunConfig, flag_name
+from albert_tf.training.run_config import ClassificationRun
 
 WORDS = {"cold": "ice snow frost winter freezing blue", "warm": "fire sun summer lava heat red"}
 FILLERS = "the a very day and it is in of this"
@@ -77,7 +77,7 @@ def write_files(folder: Path) -> TinyFiles:
     )
 
 
-def tiny_run(files: TinyFiles, out: Path, **changes: Any) -> RunConfig:
+def tiny_run(files: TinyFiles, out: Path, **changes: Any) -> ClassificationRun:
     """Six rounds that end above 0.9 accuracy, with dropout, so that a resumed run needs its random state."""
     fields: dict[str, Any] = {
         "train": str(files.train),
@@ -91,26 +91,28 @@ def tiny_run(files: TinyFiles, out: Path, **changes: Any) -> RunConfig:
         "hidden_dropout": 0.05,
         "max_length": 32,
     }
-    return RunConfig(**fields | changes)
+    return ClassificationRun(**fields | changes)
 
 
-def flags(run: RunConfig) -> list[str]:
+def flags(run: ClassificationRun) -> list[str]:
     """The command line that says `run`."""
     words = ["finetune", "classification"]
     for field in dataclasses.fields(run):
         value = getattr(run, field.name)
         if value is True:
-            words.append(flag_name(field.name))
+            words.append(ClassificationRun.flag_name(field.name))
         elif value is not None and value is not False:
-            words += [flag_name(field.name), str(value)]
+            words += [ClassificationRun.flag_name(field.name), str(value)]
     return words
 
 
-def run_quietly(run: RunConfig, report: Callable[[str], None] = lambda line: None, **kwargs: Any) -> dict[str, Any]:
-    """`finetune_classification` without lines of progress."""
-    from albert_tf.training.finetune import finetune_classification
+def run_quietly(
+    run: ClassificationRun, report: Callable[[str], None] = lambda line: None, **kwargs: Any
+) -> dict[str, Any]:
+    """`finetune` without lines of progress."""
+    from albert_tf.training.finetune import finetune
 
-    return finetune_classification(run, report=report, **kwargs)
+    return finetune(run, report=report, **kwargs)
 
 
 def read_json(path: Path) -> Any:

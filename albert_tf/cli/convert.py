@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from albert_tf.config import ACTIVATIONS, CONFIGS, AlbertConfig
+from albert_tf.conversion.archive import is_archive_file
 from albert_tf.conversion.checkpoint import Checkpoint, Weights
 from albert_tf.conversion.detect import PRESET, READABLE
 from albert_tf.conversion.huggingface import FORM as HUGGING_FACE
@@ -96,7 +97,8 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument(
         "--tokenizer",
         metavar="PATH",
-        help="instead of the source's own: a vocabulary file, a tokenizer's folder or a preprocessing SavedModel",
+        help="instead of the source's own: a vocabulary file, a tokenizer's folder, a preprocessing SavedModel, or an "
+        "archive of one of these",
     )
     parser.add_argument(
         "--verify",
@@ -130,7 +132,8 @@ def run(args: argparse.Namespace) -> int:
         require(FRAMEWORKS[_FORMS[args.to]])
     checkpoint = load_checkpoint(args.source, config=args.config, tokenizer=args.tokenizer)
     config = dataclasses.replace(checkpoint.config, activation=args.activation or checkpoint.config.activation)
-    if checkpoint.form == PRESET and args.to == PRESET_NAME and config == checkpoint.config:
+    archived = is_archive_file(checkpoint.source)
+    if checkpoint.form == PRESET and args.to == PRESET_NAME and config == checkpoint.config and not archived:
         raise InputError(f"{args.source} is a preset folder already; copy it as it is")
     tokenizer = load_tokenizer(checkpoint)
     if args.verify:
@@ -141,7 +144,7 @@ def run(args: argparse.Namespace) -> int:
     head = sum(weight.size for weight in checkpoint.head_weights.values())
     table = Table(show_header=False)
     for row in (
-        ("form", checkpoint.form),
+        ("form", checkpoint.form + (" archive" if archived else "")),
         ("config", _described(config)),
         ("parameters", f"{backbone:,}" + (f" + {head:,} in the head" if head else "")),
         ("head", checkpoint.head),

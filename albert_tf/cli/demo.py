@@ -78,9 +78,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _demo(name: str, folder: Path, console: Any, *, overwrite: bool) -> tuple[dict[str, Any], list[Any]]:
     from albert_tf.data.tables import read_examples
-    from albert_tf.evaluation.evaluate import evaluate_classifier
+    from albert_tf.evaluation.evaluate import evaluate
     from albert_tf.tasks.classification import AlbertTextClassifier
-    from albert_tf.training.finetune import finetune_classification
+    from albert_tf.training.finetune import finetune
     from export.measurement import measure
     from export.runtime import TFLiteRunner
     from export.tflite import export_tflite
@@ -89,7 +89,7 @@ def _demo(name: str, folder: Path, console: Any, *, overwrite: bool) -> tuple[di
     train, dev = str(data / f"{name}_train.tsv"), str(data / f"{name}_dev.tsv")
     config = _run_config(name, folder, train, dev, overwrite=overwrite)
     say = functools.partial(console.print, markup=False, highlight=False, soft_wrap=True)
-    finetune_classification(config, overwrite=overwrite, report=say)
+    finetune(config, overwrite=overwrite, report=say)
     task = AlbertTextClassifier.from_pretrained(folder)
     file = folder.with_suffix(".tflite")
     export_report = export_tflite(task, file, recipe="dynamic_int8", overwrite=overwrite)
@@ -98,8 +98,8 @@ def _demo(name: str, folder: Path, console: Any, *, overwrite: bool) -> tuple[di
     runner = TFLiteRunner(file)
     measured = measure(file, [example.text for example in examples])
     figures = {
-        "accuracy_float32": evaluate_classifier(task, examples, source=dev)["accuracy"],
-        "accuracy_int8": evaluate_classifier(runner, examples, source=dev)["accuracy"],
+        "accuracy_float32": evaluate(task, examples, source=dev)["accuracy"],
+        "accuracy_int8": evaluate(runner, examples, source=dev)["accuracy"],
         "parameters": task.count_params(),
         "file_bytes": export_report.size_bytes,
         "model_bytes": export_report.model_bytes,
@@ -140,7 +140,7 @@ def _run_config(name: str, folder: Path, train: str, dev: str, *, overwrite: boo
     from albert_tf.data.tables import read_examples
     from albert_tf.files import written_whole
     from albert_tf.tokenization.training import train_sentencepiece
-    from albert_tf.training.run_config import RunConfig
+    from albert_tf.training.run_config import ClassificationRun
 
     inputs = folder.parent / f"{folder.name}.inputs"
     with written_whole(inputs, overwrite=overwrite) as temporary:
@@ -149,7 +149,7 @@ def _run_config(name: str, folder: Path, train: str, dev: str, *, overwrite: boo
         vocabulary.save(temporary)
         shape = AlbertConfig(vocabulary_size=vocabulary.size, **SHAPE)
         (temporary / "config.json").write_text(json.dumps(shape.to_dict()), encoding="utf-8")
-    return RunConfig(
+    return ClassificationRun(
         train=train,
         valid=dev,
         out=str(folder),

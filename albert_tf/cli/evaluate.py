@@ -28,9 +28,9 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from albert_tf.cli.models import open_classifier
+    from albert_tf.cli.models import open_runner
     from albert_tf.data.tables import read_examples
-    from albert_tf.evaluation.evaluate import evaluate_classifier
+    from albert_tf.evaluation.evaluate import evaluate
     from albert_tf.evaluation.report import metrics_table, write_json
     from albert_tf.files import refuse_existing
 
@@ -39,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
     examples = read_examples(
         args.data, text_column=args.text_column, pair_column=args.pair_column, label_column=args.label_column
     )
-    model = open_classifier(args.model, threads=args.threads)
-    metrics = evaluate_classifier(model, examples, source=args.data)
+    model = open_runner(args.model, threads=args.threads)
+    metrics = evaluate(model, examples, source=args.data)
     Console().print(metrics_table(metrics, f"{args.model} on {args.data}, {len(examples)} examples"))
     if args.json is not None:
         write_json(args.json, metrics, overwrite=args.overwrite)

@@ -24,9 +24,14 @@ def add_parser(subparsers: Any) -> None:
         "--recipe", default="dynamic_int8", help="float32, float16 or dynamic_int8 (default): how weights are stored"
     )
     tflite.add_argument(
+        "--runtime",
+        default="litert",
+        help="litert (default), or mediapipe: opened by MediaPipe's TextClassifier as it is (unrolled, with metadata)",
+    )
+    tflite.add_argument(
         "--form",
-        default="loop",
-        help="loop (default): least memory, for LiteRT; unrolled: one subgraph, for delegates that take no loops",
+        help="loop (default for litert): least memory; unrolled: one subgraph, for delegates and runtimes that take no "
+        "loops",
     )
     tflite.add_argument(
         "--length", type=int, help="fix the input at this many tokens; default: any length, paying only for real tokens"
@@ -56,7 +61,14 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"{args.text_file}: expected texts, one a line; the file has none")
     task = AlbertTextClassifier.from_pretrained(args.run_folder)
     report = export_tflite(
-        task, args.out, recipe=args.recipe, form=args.form, length=args.length, texts=texts, overwrite=args.overwrite
+        task,
+        args.out,
+        recipe=args.recipe,
+        form=args.form,
+        length=args.length,
+        runtime=args.runtime,
+        texts=texts,
+        overwrite=args.overwrite,
     )
     figures = dataclasses.asdict(report)
     Console().print(metrics_table(figures, f"{args.out} against the Keras model"))

@@ -5,7 +5,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from albert_tf.training.run_config import add_flags, from_flags
+from albert_tf.training.run_config import RUNS
 
 EXAMPLE = (
     "example: albert-tf finetune classification --train train.tsv --valid dev.tsv --from albert_base_v2.tar.gz "
@@ -22,27 +22,28 @@ def add_parser(subparsers: Any) -> None:
         epilog=EXAMPLE,
     )
     tasks = parser.add_subparsers(dest="task", metavar="TASK", required=True)
-    classification = tasks.add_parser("classification", help="one label for a text or a pair of texts", epilog=EXAMPLE)
-    add_flags(classification)
-    classification.add_argument("--overwrite", action="store_true", help="replace OUT; forget an interrupted run")
-    classification.add_argument("--json", type=Path, metavar="FILE", help="write the final figures here too")
-    classification.set_defaults(run=run)
+    for run_class, help_text in RUNS:
+        task = tasks.add_parser(run_class.task, help=help_text, description=help_text, epilog=EXAMPLE)
+        run_class.add_flags(task)
+        task.add_argument("--overwrite", action="store_true", help="replace OUT; forget an interrupted run")
+        task.add_argument("--json", type=Path, metavar="FILE", help="write the final figures here too")
+        task.set_defaults(run=run, run_class=run_class)
 
 
 def run(args: argparse.Namespace) -> int:
-    config = from_flags(args)  # before the slow imports: wrong flags fail at once
+    config = args.run_class.from_flags(args)  # before the slow imports: wrong flags fail at once
     from rich.console import Console
 
     from albert_tf.evaluation.report import metrics_table, write_json
     from albert_tf.files import refuse_existing
-    from albert_tf.training.finetune import finetune_classification
+    from albert_tf.training.finetune import finetune
 
     if args.json is not None:
         refuse_existing(args.json, overwrite=args.overwrite, file=True)
     console = Console()
     # Labels and paths may hold what rich would take for markup.
     say = functools.partial(console.print, markup=False, highlight=False, soft_wrap=True)
-    summary = finetune_classification(config, overwrite=args.overwrite, report=say)
+    summary = finetune(config, overwrite=args.overwrite, report=say)
     if summary["valid"]:
         console.print(metrics_table(summary["valid"], f"{config.valid}, weights of round {summary['best_round']}"))
     say(f"written: {config.out}")

@@ -7,10 +7,34 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import albert_tf
-from albert_tf.cli import convert, demo, evaluate, export, finetune, params, predict
+from albert_tf.cli import (
+    convert,
+    demo,
+    evaluate,
+    export,
+    finetune,
+    params,
+    predict,
+    pretrain,
+    pretrain_data,
+    tokenizer_check,
+    train_vocab,
+)
 from albert_tf.errors import CheckError, InputError
 
-COMMANDS = (demo, params, convert, finetune, evaluate, predict, export)
+COMMANDS = (
+    demo,
+    params,
+    convert,
+    train_vocab,
+    tokenizer_check,
+    pretrain_data,
+    pretrain,
+    finetune,
+    evaluate,
+    predict,
+    export,
+)
 
 
 class Parser(argparse.ArgumentParser):

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from albert_tf.errors import InputError
-from albert_tf.evaluation.evaluate import Classifier
+from albert_tf.inference.runner import Runner
 
 
-def open_classifier(path: Path, *, threads: int = 1) -> Classifier:
-    """The classifier in `path`. TensorFlow is loaded for a run folder only.
+def open_runner(path: Path, *, threads: int = 1) -> Runner:
+    """The trained task in `path`. TensorFlow is loaded for a run folder only.
 
     Raises:
         InputError: neither, or not readable, or a number of threads below 1.
@@ -15,9 +15,9 @@ def open_classifier(path: Path, *, threads: int = 1) -> Classifier:
     if threads < 1:
         raise InputError(f"--threads: expected at least 1, got {threads}")
     if path.is_dir():
-        from albert_tf.tasks.classification import AlbertTextClassifier
+        from albert_tf.tasks.trained import load_task
 
-        return AlbertTextClassifier.from_pretrained(path)
+        return load_task(path)
     if not path.exists():
         raise InputError(f"{path}: no such file or folder; expected a run folder or a .tflite file")
     from export.runtime import TFLiteRunner

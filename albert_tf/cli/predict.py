@@ -34,19 +34,18 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from albert_tf.cli.models import open_classifier
-    from albert_tf.data.schema import Prediction
+    from albert_tf.cli.models import open_runner
+    from albert_tf.inference.pipelines import pipeline_of
 
     if args.pair is not None and len(args.pair) != len(args.text or ()):
         raise InputError(f"expected one --pair for each --text, got {len(args.pair)} and {len(args.text or ())}")
     lines, size = _texts(args)
-    model = open_classifier(args.model, threads=args.threads)
+    pipeline = pipeline_of(open_runner(args.model, threads=args.threads))
     answered = False
     while texts := list(islice(lines, size)):
         answered = True
-        rows = model.predict_probabilities(texts, args.pair)
-        for text, pair, row in zip(texts, args.pair or [None] * len(texts), rows, strict=True):
-            answer = Prediction.from_probabilities(row, model.labels)
+        answers = pipeline(texts, args.pair)
+        for text, pair, answer in zip(texts, args.pair or [None] * len(texts), answers, strict=True):
             if args.jsonl:
                 given = {"text": text} if pair is None else {"text": text, "pair": pair}
                 print(_json(given | {"label": answer.label, "probabilities": answer.probabilities}), flush=size == 1)

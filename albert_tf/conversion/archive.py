@@ -1,21 +1,26 @@
-"""Unpacks a downloaded archive into a temporary folder, and refuses one that is damaged or made to do harm."""
+"""Unpacks a downloaded archive into a temporary folder, and refuses one that is damaged or made to do harm.
+
+A tar, as it is or compressed by gzip, bzip2 or xz, or a zip. Which of them it is, the file's first bytes say.
+"""
 
 import atexit
 import contextlib
-import gzip
-import io
+import errno
+import lzma
 import os
 import shutil
+import struct
 import tarfile
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import IO, cast
 
+from albert_tf.conversion.archive_members import Member, members_of
 from albert_tf.errors import InputError
 
-ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar")
+ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 
 # albert_xxlarge with both optimizer slots takes 2.7 GB.
 MAX_UNPACKED_BYTES = 8 * 2**30
@@ -25,9 +30,13 @@ RATIO_FREE_BYTES = 64 * 2**20
 MAX_MEMBERS = 10_000
 
 _CHUNK = 2**20
-# tarfile copies files in small pieces; it asks for more at once only to hold one header in memory.
-_MAX_READ = 16 * 2**20
-_END_BLOCK = bytes(tarfile.BLOCKSIZE)
+# What macOS adds to an archive beside the files themselves.
+_OF_MACOS = "__MACOSX"
+# Whatever the modules that decompress raise on bytes that are not theirs.
+_DAMAGED = (
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
+    *(EOFError, OSError, ValueError, OverflowError, NotImplementedError),
+)
 
 
 def is_archive(path: str | Path) -> bool:
@@ -35,60 +44,96 @@ def is_archive(path: str | Path) -> bool:
     return Path(path).name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
+def is_archive_file(path: str | Path) -> bool:
+    """Whether there is a file of such a name; a folder may have one too."""
+    return is_archive(path) and Path(path).is_file()
+
+
 @contextlib.contextmanager
 def unpacked(path: str | Path) -> Iterator[Path]:
-    """Yields a temporary folder with the contents of a .tar.gz, .tgz or .tar; it is removed when the block ends.
+    """Yields a temporary folder with the contents of an archive; it is removed when the block ends.
 
     Raises:
         InputError: a member that is not a plain file or folder or leads outside; more than `MAX_UNPACKED_BYTES`, or
             (beyond `RATIO_FREE_BYTES`) than `MAX_RATIO` times the archive; more than `MAX_MEMBERS`; a name that comes
-            twice; an archive that is truncated or damaged (the checksum of a .tar.gz is verified).
+            twice; a member that is encrypted or compressed in another way; an archive that is truncated or damaged
+            (checksums are verified, where the kind has any).
     """
     with tempfile.TemporaryDirectory(prefix="albert-tf-") as folder:
         _unpack(Path(path), Path(folder))
         yield Path(folder)
 
 
-def keep_until_exit(path: Path) -> Path:
-    """Copies one file out of a folder that will be removed; the copy is removed when the process ends."""
+@contextlib.contextmanager
+def unpacked_model(path: str | Path) -> Iterator[Path]:
+    """`unpacked`, at the folder that everything in it is in. An error about a file there tells of the archive."""
+    with unpacked(path) as folder:
+        try:
+            yield _innermost(folder)
+        except InputError as error:
+            raise InputError(str(error).replace(str(folder), str(path))) from error
+
+
+def folder_until_exit() -> Path:
+    """A new folder that is removed when the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="albert-tf-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(shutil.copy(path, folder))
+    return folder
+
+
+def keep_until_exit(path: Path) -> Path:
+    """Copies one file out of a folder that will be removed; the copy is removed when the process ends."""
+    return Path(shutil.copy(path, folder_until_exit()))
+
+
+def _innermost(folder: Path) -> Path:
+    """Down from `folder` for as long as there is nothing in it but one folder."""
+    while True:
+        entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".") and entry.name != _OF_MACOS]
+        if len(entries) != 1 or not entries[0].is_dir():
+            return folder
+        folder = entries[0]
 
 
 def _unpack(path: Path, folder: Path) -> None:
     where = "at its first member"
-    members = total = 0
+    count = total = 0
     try:
         packed = path.stat().st_size
-        with _decompressed(path) as file, _Guard(file) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
-            for member in archive:
+
+        def refuse_bomb(size: int) -> None:
+            _refuse_bomb(path, size, count, packed)
+
+        with contextlib.closing(members_of(path, refuse_bomb)) as members:
+            for member in members:
                 where = f"at member {member.name!r}"
                 _refuse_unsafe(path, folder, member)
                 total += member.size
-                members += 1
-                _refuse_bomb(path, total, members, packed)
-                archive.extract(member, folder, set_attrs=False, filter="data")
+                count += 1
+                refuse_bomb(total)
+                _write(member, folder / member.name)
                 where = f"after member {member.name!r}"
-            if stream.last_block != _END_BLOCK:  # tarfile takes any unreadable header for the end
-                raise InputError(f"{path}: the archive breaks off {where}; download it again")
-            while stream.read(_CHUNK):  # gzip compares its checksum at the very end
-                _refuse_bomb(path, stream.tell(), members, packed)
     except InputError:
         raise
-    except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, OverflowError) as error:
+    except _DAMAGED as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise InputError(
+                f"{path}: no room to unpack it in {folder.parent}; set TMPDIR to a folder with more, or unpack it "
+                "yourself and give its folder"
+            ) from error
         raise InputError(f"{path}: cannot unpack, {where}: {error}; is the download complete?") from error
 
 
-def _refuse_unsafe(path: Path, folder: Path, member: tarfile.TarInfo) -> None:
+def _refuse_unsafe(path: Path, folder: Path, member: Member) -> None:
     name = member.name
     for flavour in (PurePosixPath(name), PureWindowsPath(name)):
         if flavour.anchor or ".." in flavour.parts:
             raise InputError(f"{path}: member {name!r} would be written outside the target folder; not unpacked")
-    if not (member.isreg() or member.isdir()):
-        kind = "a link" if member.issym() or member.islnk() else "neither a file nor a folder"
-        raise InputError(f"{path}: member {name!r} is {kind}; a checkpoint has only files and folders; not unpacked")
-    if member.isreg() and os.path.lexists(folder / name):
+    if member.kind not in ("a file", "a folder"):
+        raise InputError(
+            f"{path}: member {name!r} is {member.kind}; a checkpoint has only files and folders; not unpacked"
+        )
+    if member.kind == "a file" and os.path.lexists(folder / name):
         raise InputError(f"{path}: member {name!r} comes twice; not unpacked")
 
 
@@ -101,27 +146,12 @@ def _refuse_bomb(path: Path, total: int, members: int, packed: int) -> None:
         raise InputError(f"{path}: unpacks to more than {MAX_RATIO} times its size, as no weights do; not unpacked")
 
 
-def _decompressed(path: Path) -> IO[bytes]:
-    with path.open("rb") as file:
-        compressed = file.read(2) == b"\x1f\x8b"
-    return cast(IO[bytes], gzip.open(path)) if compressed else path.open("rb")
-
-
-class _Guard(io.RawIOBase):
-    """A tar to read: refuses to hold a huge header in memory, and remembers the last block read."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.last_block = b""
-
-    def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= _MAX_READ:
-            raise tarfile.ReadError(f"a header of {size} bytes")
-        self.last_block = self._file.read(size)
-        return self.last_block
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
+def _write(member: Member, target: Path) -> None:
+    if member.kind == "a folder":
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with member.open() as source, target.open("xb") as file:
+        shutil.copyfileobj(source, file, _CHUNK)
+        if file.tell() != member.size:
+            raise EOFError(f"unexpected end of data: {file.tell()} bytes instead of {member.size}")

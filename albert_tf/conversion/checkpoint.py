@@ -15,7 +15,9 @@ come with (H the encoder's width, L labels):
     question_answering/no_answer/kernel                   (H, 1)          → logit of "there is no answer"
 """
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion.assign import check_finite, check_shapes
+from albert_tf.files import refuse_other_folder, written_whole
 from albert_tf.parameters import backbone_weight_shapes, pretraining_head_weight_shapes
 
 Weights = dict[str, np.ndarray]
@@ -36,7 +39,7 @@ class Checkpoint:
     """Weights under our names, with the config they fit.
 
     Attributes:
-        form: the file form it was read from, as `detect` names it.
+        form: the file form it was read from, as `detect` names it, and of a TF1 checkpoint also whose: "google tf1".
         source: the file or folder.
         config: the encoder's shape.
         weights: name → array: the whole encoder, and the heads that the source has.
@@ -90,6 +93,29 @@ def check_weights(config: AlbertConfig, weights: Weights, *, source: str) -> Non
     ours = _BACKBONE_PARTS | _PRETRAINING_PARTS
     check_shapes({name: w for name, w in weights.items() if _part(name) in ours}, shapes, source=source)
     check_finite(weights, source=source)
+
+
+@contextlib.contextmanager
+def written_checkpoint(
+    folder: Path, mark: str, what: str, config: AlbertConfig, weights: Weights, *, overwrite: bool
+) -> Iterator[Path]:
+    """Yields an empty folder for a checkpoint's files. It becomes `folder` when the block ends without error.
+
+    Args:
+        folder: where to; with `overwrite`, a checkpoint of the same form there is replaced, and nothing else is.
+        mark: the file that tells a checkpoint of this form.
+        what: what to call this form: "a preset".
+        config: what the weights must fit.
+        weights: our names.
+
+    Raises:
+        InputError: the folder exists, or is not of this form, or the weights do not fit the config.
+    """
+    refuse_other_folder(folder, mark, what, overwrite=overwrite)
+    check_weights(config, weights, source=f"weights for {folder}")
+    with written_whole(folder, overwrite=overwrite) as temporary:
+        temporary.mkdir()
+        yield temporary
 
 
 def unnamed_labels(count: int) -> list[str]:

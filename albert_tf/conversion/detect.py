@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from albert_tf.config import CONFIGS
-from albert_tf.conversion.archive import is_archive
+from albert_tf.conversion.archive import is_archive_file
 from albert_tf.conversion.assign import listing
 from albert_tf.conversion.huggingface import FORM as HUGGING_FACE
 from albert_tf.conversion.huggingface import WEIGHT_FILES
@@ -15,14 +15,15 @@ from albert_tf.conversion.tf1_files import checkpoint_prefix, closest
 from albert_tf.errors import InputError
 
 PRESET = "albert-tf preset"
-GOOGLE_TF1 = "google tf1"
-GOOGLE_TF1_ARCHIVE = "google tf1 archive"
+TF1 = "tf1"  # of Google or of brightmart, which only the names of the variables tell
+ARCHIVE = "archive"
 
 READABLE = (
     "an albert-tf preset folder (config.json, weights.safetensors), or a TF1 checkpoint of Google or of brightmart's "
-    "albert_zh: its folder with albert_config.json, its prefix or .index file, or the .tar.gz archive, or a Hugging "
+    "albert_zh: its folder with albert_config.json, its prefix or .index file, or a Hugging "
     "Face folder (config.json, model.safetensors or pytorch_model.bin), or a KerasHub preset folder (config.json, "
-    "model.weights.h5), or a TF Model Garden checkpoint (its folder, prefix or .index file) or SavedModel"
+    "model.weights.h5), or a TF Model Garden checkpoint (its folder, prefix or .index file) or SavedModel, or a "
+    ".zip, .tar, .tar.gz, .tar.bz2 or .tar.xz of one of these folders"
 )
 
 # What other systems' folders and files are known by; there is no reader for them.
@@ -40,7 +41,6 @@ _OTHER_FILES = {
     ".tflite": "a TFLite file, whose weights are final",
     ".onnx": "an ONNX file",
     ".npz": "a NumPy archive",
-    ".zip": "a zip archive (unpack it and give the folder)",
     ".json": "a JSON file alone (give its folder)",
 }
 
@@ -57,13 +57,13 @@ def detect(source: str | Path) -> str:
     if path.is_dir():
         return _detect_folder(path)
     if (prefix := checkpoint_prefix(path)) is not None:
-        return MODEL_GARDEN if is_object_checkpoint(prefix.with_name(f"{prefix.name}.index")) else GOOGLE_TF1
+        return MODEL_GARDEN if is_object_checkpoint(prefix.with_name(f"{prefix.name}.index")) else TF1
     if not path.exists():
         if str(source) in CONFIGS:
             raise InputError(f"{source} is the name of a config, which has no weights here; expected {READABLE}")
         raise InputError(f"{path}: no such file or folder; expected {READABLE}")
-    if is_archive(path):
-        return GOOGLE_TF1_ARCHIVE
+    if is_archive_file(path):
+        return ARCHIVE
     found = _OTHER_FILES.get(path.suffix.lower(), "a file of unknown form")
     raise InputError(f"{path}: found {found}; expected {READABLE}")
 
@@ -84,7 +84,7 @@ def _detect_folder(folder: Path) -> str:
             return MODEL_GARDEN
         raise InputError(f"{folder}: found a SavedModel of TensorFlow 1, which has no reader; expected {READABLE}")
     if indexes := closest(folder, "*.index"):
-        return MODEL_GARDEN if any(map(is_object_checkpoint, indexes)) else GOOGLE_TF1
+        return MODEL_GARDEN if any(map(is_object_checkpoint, indexes)) else TF1
     for form, marks in _OTHER_FOLDERS.items():
         if found := [mark for mark in marks if mark in names]:
             raise InputError(f"{folder}: found {form} ({found[0]}), which has no reader; expected {READABLE}")

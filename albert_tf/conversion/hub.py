@@ -28,7 +28,7 @@ _KERAS_HUB_PRESETS = {
     "albert_extra_extra_large_en_uncased": "keras/albert/keras/albert_extra_extra_large_en_uncased/3",
 }
 # Names that end like a file are files that are not there.
-_FILE_SUFFIXES = (".bin", ".h5", ".index", ".json", ".keras", ".meta", ".pb", ".safetensors", ".tflite", ".zip")
+_FILE_SUFFIXES = (".bin", ".h5", ".index", ".json", ".keras", ".meta", ".pb", ".safetensors", ".tflite")
 # What is read of a Hugging Face repository, or of a KerasHub preset in one; the weights in the first form that it has.
 _SMALL_FILES = ["*.json", "*.model", "*.spm", "vocab.txt"]
 _WEIGHT_FILES = (["model*.safetensors", "*.weights.h5"], ["pytorch_model*.bin"])

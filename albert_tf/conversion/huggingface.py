@@ -18,7 +18,7 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion.assign import check_shapes, listing
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, check_weights, unnamed_labels
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, unnamed_labels, written_checkpoint
 from albert_tf.conversion.grouped import grouped_config, projection_shapes, with_projection, without_identity
 from albert_tf.conversion.huggingface_config import (
     CONFIG_NAME,
@@ -32,7 +32,6 @@ from albert_tf.conversion.huggingface_tokenizer import read_tokenizer_files, wri
 from albert_tf.conversion.stored import StoredTensor, read_largest_first, safetensors_in, sharded
 from albert_tf.conversion.torch_file import torch_tensors_in
 from albert_tf.errors import InputError
-from albert_tf.files import refuse_other_folder, written_whole
 from albert_tf.parameters import Shapes, backbone_weight_shapes, pretraining_head_weight_shapes
 
 if TYPE_CHECKING:
@@ -176,8 +175,6 @@ def write_huggingface(
     from safetensors.numpy import save_file
 
     folder = Path(folder)
-    refuse_other_folder(folder, WEIGHTS_FILE, "a Hugging Face checkpoint", overwrite=overwrite)
-    check_weights(config, weights, source=f"weights for {folder}")
     grouped = grouped_config(config, "Hugging Face")
     architecture = _architecture(weights)
     settings = (task or {}).get("settings", {})
@@ -190,12 +187,12 @@ def write_huggingface(
             "bos_token_id": vocabulary.cls_id,
             "eos_token_id": vocabulary.sep_id,
         }
-    tensors = _tensors(grouped, with_projection(config, weights), prefixed=architecture != "AlbertModel")
     differences = ["no dropout after the feed-forward half of a layer"] if config.hidden_dropout else []
-    with written_whole(folder, overwrite=overwrite) as temporary:
-        temporary.mkdir()
+    what = "a Hugging Face checkpoint"
+    with written_checkpoint(folder, WEIGHTS_FILE, what, config, weights, overwrite=overwrite) as temporary:
         text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
         (temporary / CONFIG_NAME).write_text(text, encoding="utf-8")
+        tensors = _tensors(grouped, with_projection(config, weights), prefixed=architecture != "AlbertModel")
         save_file(tensors, temporary / WEIGHTS_FILE, metadata={"format": "pt"})
         if tokenizer is not None:
             differences += write_tokenizer_files(temporary, tokenizer)
@@ -292,7 +289,7 @@ def _task(fields: dict[str, Any], path: Path, head: _Head | None) -> dict[str, A
     if head.task == "classification":
         if len(labels) < 2 or fields.get("problem_type") not in (None, "single_label_classification"):
             return None
-        settings["classifier_dropout"] = classifier_dropout_of(fields)
+        settings["classifier_dropout"] = classifier_dropout_of(fields, path)
     return {"task": head.task, "settings": settings}
 
 

@@ -6,7 +6,6 @@ a warning says so; a model that transformers trained on and saved again was trai
 """
 
 import dataclasses
-import json
 import logging
 import re
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 from albert_tf.config import CONFIGS, AlbertConfig
 from albert_tf.conversion.checkpoint import unnamed_labels
 from albert_tf.errors import InputError
-from albert_tf.files import read_text
+from albert_tf.files import read_json
 
 CONFIG_NAME = "config.json"
 
@@ -64,6 +63,7 @@ _OF_SAVING = ("transformers_version", "_name_or_path")
 # The name of the repository, as a folder or in the cache of huggingface_hub.
 _V1_FOLDER = re.compile(r"(^|/|--)albert-(base|large|xlarge|xxlarge)-v1(/snapshots/[^/]+)?/?$")
 _DEFAULT_CLASSIFIER_DROPOUT = 0.1
+_MOST_LABELS = 100_000
 
 
 def read_fields(path: Path) -> dict[str, Any]:
@@ -72,16 +72,16 @@ def read_fields(path: Path) -> dict[str, Any]:
     Raises:
         InputError: no such file, not JSON, another type of model, or an option that ALBERT has not.
     """
-    try:
-        fields = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+    fields = read_json(path)
     if not isinstance(fields, dict) or "model_type" not in fields:
         raise InputError(f'{path}: expected a config.json of transformers with "model_type": "albert"; it has none')
     if fields["model_type"] != "albert":
         raise InputError(
             f"{path}: a model of type {fields['model_type']!r}; albert-tf reads ALBERT only (model_type 'albert')"
         )
+    named = fields.get("architectures")
+    if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
+        raise InputError(f"{path}: architectures: expected a list with the name of the model's class, got {named!r}")
     for key, neutral in _NEUTRAL.items():
         if key in fields and fields[key] not in neutral:
             raise InputError(f"{path}: {key} = {fields[key]!r}: no public ALBERT has that, nor has albert-tf")
@@ -149,17 +149,28 @@ def labels_of(fields: dict[str, Any], path: Path) -> list[str]:
     """
     named = fields.get("id2label")
     if named is None:
-        return unnamed_labels(fields.get("num_labels", 2))
+        count = fields.get("num_labels", 2)
+        if not isinstance(count, int) or not 1 <= count <= _MOST_LABELS:
+            raise InputError(f"{path}: num_labels: expected a whole number, 1 to {_MOST_LABELS}, got {count!r}")
+        return unnamed_labels(count)
     ids = [str(index) for index in range(len(named))] if isinstance(named, dict) else []
     if not ids or set(named) != set(ids) or not all(isinstance(name, str) for name in named.values()):
         raise InputError(f'{path}: id2label: expected {{"0": name, "1": name, …}}, got {named!r}')
     return [named[index] for index in ids]
 
 
-def classifier_dropout_of(fields: dict[str, Any]) -> float:
-    """Rate before a classifier's dense layer."""
+def classifier_dropout_of(fields: dict[str, Any], path: Path) -> float:
+    """Rate before a classifier's dense layer.
+
+    Raises:
+        InputError: not a rate.
+    """
     rate = fields.get("classifier_dropout_prob")
-    return _DEFAULT_CLASSIFIER_DROPOUT if rate is None else float(rate)
+    if rate is None:
+        return _DEFAULT_CLASSIFIER_DROPOUT
+    if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate < 1:
+        raise InputError(f"{path}: classifier_dropout_prob: expected a rate in [0, 1), got {rate!r}")
+    return float(rate)
 
 
 def _published_v1(fields: dict[str, Any], path: Path, config: AlbertConfig) -> bool:

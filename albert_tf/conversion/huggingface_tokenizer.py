@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_text
+from albert_tf.files import is_there, read_json
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.tokenizer import AlbertTokenizer
@@ -41,9 +41,9 @@ def read_tokenizer_files(folder: Path) -> tuple[Path | None, dict[str, bool]]:
         InputError: damaged files, rules that ours has no form for, or a `tokenizer.json` of another kind.
     """
     path = folder / CONFIG_FILE
-    settings = _json_object(path) if path.is_file() else {}
+    settings = _json_object(path) if is_there(path) else {}
     lower = settings.get("do_lower_case", True)
-    vocabularies = [name for name in (SENTENCEPIECE_FILE, WORDPIECE_FILE) if (folder / name).is_file()]
+    vocabularies = [name for name in (SENTENCEPIECE_FILE, WORDPIECE_FILE) if is_there(folder / name)]
     if len(vocabularies) == 2:
         raise InputError(
             f"{folder}: has {' and '.join(vocabularies)}; leave only the one that the model was trained with"
@@ -61,7 +61,7 @@ def read_tokenizer_files(folder: Path) -> tuple[Path | None, dict[str, bool]]:
     rules = {"lower": lower, "keep_accents": settings.get("keep_accents", False), "quotes": True}
     if vocabularies:
         return folder / SENTENCEPIECE_FILE, rules
-    if (folder / FAST_FILE).is_file():
+    if is_there(folder / FAST_FILE):
         return _sentencepiece_model(folder / FAST_FILE), rules
     return None, {}
 
@@ -103,10 +103,7 @@ def write_tokenizer_files(folder: Path, tokenizer: "AlbertTokenizer") -> list[st
 
 
 def _json_object(path: Path) -> dict[str, Any]:
-    try:
-        held = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+    held = read_json(path)
     if not isinstance(held, dict):
         raise InputError(f"{path}: expected a JSON object, found {type(held).__name__}")
     return held
@@ -119,6 +116,8 @@ def _sentencepiece_model(path: Path) -> Path:
         InputError: not a unigram vocabulary of the `tokenizers` library.
     """
     from sentencepiece import sentencepiece_model_pb2
+
+    from albert_tf.tokenization.sentencepiece import SentencePieceVocabulary
 
     model: Any = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]  # protobuf makes it at run time
     saved = _json_object(path)
@@ -136,16 +135,21 @@ def _sentencepiece_model(path: Path) -> Path:
                 model.normalizer_spec.precompiled_charsmap = base64.b64decode(
                     step["precompiled_charsmap"], validate=True
                 )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        model.trainer_spec.unk_id = unk_id
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
             f"{path}: expected the unigram vocabulary that transformers saves for ALBERT, found another one; put the "
             f"vocabulary that the model was trained with, {SENTENCEPIECE_FILE} or {WORDPIECE_FILE}, into the folder"
         ) from error
     model.trainer_spec.model_type = model.trainer_spec.UNIGRAM
-    model.trainer_spec.unk_id = unk_id
     model.trainer_spec.pad_id = model.trainer_spec.bos_id = model.trainer_spec.eos_id = -1
+    contents = model.SerializeToString()
+    try:
+        SentencePieceVocabulary(contents)
+    except InputError as error:
+        raise InputError(f"{path}: made a SentencePiece model again, it is none for ALBERT: {error}") from error
     folder = Path(tempfile.mkdtemp(prefix="albert-tf-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     made = folder / SENTENCEPIECE_FILE
-    made.write_bytes(model.SerializeToString())
+    made.write_bytes(contents)
     return made

@@ -10,16 +10,15 @@ KerasHub is not needed. What it has otherwise than the original:
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion.assign import check_shapes
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, check_weights, unnamed_labels
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, unnamed_labels, written_checkpoint
 from albert_tf.conversion.grouped import grouped_config, projection_shapes, with_projection, without_identity
+from albert_tf.conversion.hdf5 import hdf5_tensors_in
 from albert_tf.conversion.keras_hub_files import (
     CONFIG_FILE,
     MASKED_LM,
@@ -31,9 +30,8 @@ from albert_tf.conversion.keras_hub_files import (
     read_task,
     write_json_files,
 )
-from albert_tf.conversion.stored import StoredTensor, read_largest_first, refuse_pointer
+from albert_tf.conversion.stored import StoredTensor, read_largest_first
 from albert_tf.errors import InputError
-from albert_tf.files import refuse_other_folder, written_whole
 from albert_tf.parameters import Shapes, backbone_weight_shapes, pretraining_head_weight_shapes
 
 if TYPE_CHECKING:
@@ -151,8 +149,6 @@ def write_keras_hub(
         InputError: the folder exists, or KerasHub has no form for the architecture.
     """
     folder = Path(folder)
-    refuse_other_folder(folder, WEIGHTS_FILE, "a KerasHub preset", overwrite=overwrite)
-    check_weights(config, weights, source=f"weights for {folder}")
     grouped = _expressible(config, weights)
     class_name, notes = _task_of(config, weights)
     if tokenizer is not None and tokenizer.vocabulary.kind != "sentencepiece":
@@ -160,13 +156,12 @@ def write_keras_hub(
         tokenizer = None
     elif tokenizer is not None:
         notes.append("KerasHub's AlbertTokenizer neither lower-cases the text nor takes a comma off a digit")
-    backbone = with_projection(config, weights)
     labels = weights["classifier/bias"].shape[0] if class_name == TEXT_CLASSIFIER else 0
-    with written_whole(folder, overwrite=overwrite) as temporary:
-        temporary.mkdir()
+    what = "a KerasHub preset"
+    with written_checkpoint(folder, WEIGHTS_FILE, what, config, weights, overwrite=overwrite) as temporary:
         settings = (task or {}).get("settings", {})
         write_json_files(temporary, grouped, class_name, labels, settings.get("classifier_dropout", 0.1), tokenizer)
-        table = _table(grouped)
+        backbone, table = with_projection(config, weights), _table(grouped)
         _write(temporary / WEIGHTS_FILE, grouped, {n: backbone[n] for n in table}, table, _groups(grouped))
         if class_name is not None:
             head = _HEADS[class_name]
@@ -222,7 +217,6 @@ def _read(
     path: Path, config: AlbertConfig, shapes: Shapes, table: Mapping[str, str], groups: Mapping[str, str]
 ) -> Weights:
     """The variables of one file, all of which are known, under our names."""
-    refuse_pointer(path)
     stored = _stored(path, groups)
     expected = {table[ours]: _their_shape(table[ours], shape, config) for ours, shape in shapes.items()}
     known = {name: tensor for name, tensor in stored.items() if name in expected or not _STATE.fullmatch(name)}
@@ -234,49 +228,20 @@ def _read(
 
 def _stored(path: Path, groups: Mapping[str, str]) -> dict[str, StoredTensor]:
     """Name as in the tables → variable, of every dataset in the file."""
-    import h5py
-
-    found: dict[str, StoredTensor] = {}
+    listed = hdf5_tensors_in(path)
     layers = {group: layer for layer, group in groups.items()}
-
-    def visit(name: str, item: Any) -> None:
-        if not isinstance(item, h5py.Dataset):
-            return
-        if item.external or item.is_virtual:
-            raise InputError(f"{path}: {name} points to another file, as no file of Keras does; not read")
-        owner, _, number = name.rpartition("/vars/")
+    found: dict[str, StoredTensor] = {}
+    for place, tensor in listed.tensors.items():
+        owner, _, number = place.rpartition("/vars/")
         root, _, inside = owner.partition("/")
         if root in ("layers", "_layer_checkpoint_dependencies"):  # the second in files of Keras before 2.13
             group, _, inside = inside.partition("/")
-            label = item.file[f"{root}/{group}"].get("vars", item.parent).attrs.get("name")
+            label = listed.names.get(f"{root}/{group}/vars", "")
             layer = label if label in groups else layers.get(group, group)
             owner = "/".join(part.removeprefix("_") for part in (layer, *inside.split("/")) if part)
-        bfloat16 = item.attrs.get("dtype") == "bfloat16"
-        floating = bfloat16 or np.issubdtype(item.dtype, np.floating)
-        found[f"{owner}/{number}"] = StoredTensor(item.shape, floating, _reader(path, name, bfloat16=bfloat16))
-
-    try:
-        with h5py.File(path, "r") as file:
-            file.visititems(visit)
-    except (OSError, RuntimeError, KeyError) as error:
-        raise InputError(f"cannot read {path}: {error}; the file is missing or damaged: copy it again") from error
+        if found.setdefault(f"{owner}/{number}", tensor) is not tensor:
+            raise InputError(f"{path}: {place} is the second variable {owner}/{number} in the file; expected one")
     return found
-
-
-def _reader(path: Path, name: str, *, bfloat16: bool) -> Callable[[], np.ndarray]:
-    def read() -> np.ndarray:
-        import h5py
-
-        try:
-            with h5py.File(path, "r") as file:
-                values = np.asarray(file[name])
-        except (OSError, RuntimeError, KeyError) as error:
-            raise InputError(f"{path}: cannot read {name}: {error}; the file is damaged: copy it again") from error
-        if bfloat16:  # two bytes each, the upper half of a float32
-            return (np.frombuffer(values.tobytes(), "<u2").astype(np.uint32) << 16).view(np.float32)
-        return values.astype(np.float32, copy=False)
-
-    return read
 
 
 # === Out ===

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.files import read_text
+from albert_tf.files import read_json
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.tokenizer import AlbertTokenizer
@@ -83,8 +83,12 @@ def read_config(path: Path, masked_lm_epsilon: float | None) -> AlbertConfig:
 
 
 def _refuse_quantised(path: Path, policy: Any) -> None:
-    if isinstance(policy, dict):
-        policy = policy.get("config", {}).get("name") if policy.get("class_name") == "DTypePolicy" else policy
+    if (
+        isinstance(policy, dict)
+        and policy.get("class_name") == "DTypePolicy"
+        and isinstance(policy.get("config"), dict)
+    ):
+        policy = policy["config"].get("name")
     if policy not in (None, *_FLOAT_POLICIES):
         raise InputError(f"{path}: quantised weights (dtype {json.dumps(policy)[:80]}…); take the preset before that")
 
@@ -107,8 +111,11 @@ def read_task(folder: Path) -> Task | None:
     if class_name == MASKED_LM:
         return Task(class_name, 0, 0.0)
     num_classes, dropout = saved["config"].get("num_classes"), saved["config"].get("dropout", 0.1)
-    if not isinstance(num_classes, int) or not isinstance(dropout, (int, float)):
-        raise InputError(f"{path}: expected num_classes and dropout, two numbers; got {num_classes!r} and {dropout!r}")
+    numbers = not isinstance(num_classes, bool) and isinstance(num_classes, int) and isinstance(dropout, (int, float))
+    if not numbers or num_classes < 1 or not 0 <= dropout < 1:
+        raise InputError(
+            f"{path}: expected num_classes, at least 1, and dropout in [0, 1); got {num_classes!r} and {dropout!r}"
+        )
     activation = saved["config"].get("activation")
     if activation not in (None, "linear", "softmax"):
         raise InputError(f"{path}: activation = {activation!r}: albert-tf's classifier ends in a softmax")
@@ -162,11 +169,10 @@ def write_json_files(
 
 def _object(path: Path) -> dict[str, Any]:
     """A serialised Keras object."""
-    try:
-        saved = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
-    if not (isinstance(saved, dict) and "class_name" in saved and isinstance(saved.get("config"), dict)):
+    saved = read_json(path)
+    if not (
+        isinstance(saved, dict) and isinstance(saved.get("class_name"), str) and isinstance(saved.get("config"), dict)
+    ):
         raise InputError(f'{path}: expected an object that Keras saved, with "class_name" and "config"')
     return saved
 

@@ -9,7 +9,6 @@ from a config given or lying beside it, or from a SavedModel's own description.
 """
 
 import logging
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ import numpy as np
 
 from albert_tf.config import CONFIGS, AlbertConfig
 from albert_tf.conversion.assign import listing
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, check_weights
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, written_checkpoint
 from albert_tf.conversion.model_garden_config import MASKED_LM_ACTIVATION, Fields, params_fields, saved_model_fields
 from albert_tf.conversion.model_garden_tables import (
     AXES,
@@ -35,6 +34,7 @@ from albert_tf.conversion.model_garden_tables import (
 )
 from albert_tf.conversion.object_graph import GRAPH, ObjectGraph
 from albert_tf.conversion.saved_model import FILE_NAME as SAVED_MODEL_FILE
+from albert_tf.conversion.stored import read_largest_first
 from albert_tf.conversion.tf1_files import (
     checkpoint_prefix,
     closest,
@@ -43,7 +43,6 @@ from albert_tf.conversion.tf1_files import (
     vocabulary_in,
 )
 from albert_tf.errors import InputError
-from albert_tf.files import refuse_other_folder, written_whole
 from albert_tf.parameters import backbone_weight_shapes
 
 if TYPE_CHECKING:
@@ -102,24 +101,30 @@ def read_model_garden(source: str | Path, config: AlbertConfig | str | Path | No
     folder = path if path.is_dir() else prefix.parent
     fields = _found_fields(folder) if config is None else _given_fields(config)
     config = _fitting(fields, sizes, masked_lm="masked_lm" in parts, source=str(path))
-    largest_first = sorted(keys, key=lambda ours: -math.prod(graph.reader.shapes[keys[ours]]))
-    read = {ours: graph.reader.weight(keys[ours]) for ours in largest_first}
-    for key in sorted(graph.reader.shapes.keys() - set(keys.values())):
-        graph.reader.value(key)  # for its checksum
-    if "pooler" in parts and not _same_pooler(graph, parts, read):
-        _LOG.warning(
-            "%s: the pooler is the head's own; the encoder's, which the head does not use, is left behind", path
-        )
     shapes = backbone_weight_shapes(config)
-    weights = {ours: read[ours].reshape(shapes.get(ours, read[ours].shape)) for ours in keys}
+    weights = read_largest_first(
+        {ours: graph.reader.stored(key) for ours, key in keys.items()},
+        lambda ours, values: values.reshape(shapes.get(ours, values.shape)),
+    )
+    _read_rest(graph, parts, keys, weights, source=str(path))
     rules = _text_rules(graph)
     return Checkpoint(FORM, str(path), config, weights, vocabulary_in(folder), tokenizer_options=rules)
 
 
-def _same_pooler(graph: ObjectGraph, parts: Mapping[str, Part], read: Weights) -> bool:
-    """Whether the head's dense layer in front is a copy of the encoder's pooler."""
-    own = {ours: graph.key(parts["encoder"].node, parts["encoder"].table[ours].path) for ours in parts["pooler"].table}
-    return all(key is not None and np.array_equal(graph.reader.weight(key), read[ours]) for ours, key in own.items())
+def _read_rest(
+    graph: ObjectGraph, parts: Mapping[str, Part], keys: Mapping[str, str], weights: Weights, *, source: str
+) -> None:
+    """Reads what is left behind, for its checksum, and says so if that is a pooler with weights of its own."""
+    encoder, head = parts["encoder"], parts.get("pooler")
+    of_encoder = {graph.key(encoder.node, encoder.table[ours].path): ours for ours in (head.table if head else ())}
+    differs = False
+    for key in sorted(graph.reader.shapes.keys() - {GRAPH, *keys.values()}):
+        value = graph.reader.value(key)
+        differs |= key in of_encoder and not np.array_equal(value, weights[of_encoder[key]])
+    if differs:
+        _LOG.warning(
+            "%s: the pooler is the head's own; the encoder's, which the head does not use, is left behind", source
+        )
 
 
 def model_garden_prefix(source: Path) -> Path:
@@ -167,11 +172,9 @@ def write_model_garden(
     """
     folder = Path(folder)
     refuse_patterns(folder)
-    refuse_other_folder(folder, "checkpoint", "a Model Garden checkpoint", overwrite=overwrite)
-    check_weights(config, weights, source=f"weights for {folder}")
-    objects = _objects(config, weights, source=f"weights for {folder}")
-    with written_whole(folder, overwrite=overwrite) as temporary:
-        temporary.mkdir()
+    what = "a Model Garden checkpoint"
+    with written_checkpoint(folder, "checkpoint", what, config, weights, overwrite=overwrite) as temporary:
+        objects = _objects(config, weights, source=f"weights for {folder}")
         _trackable(objects, {}).save(str(temporary / "ckpt"))
         published = config.activation != "gelu_erf"
         config.to_json(temporary / ("albert_config.json" if published else "config.json"), published=published)

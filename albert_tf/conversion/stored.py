@@ -5,7 +5,6 @@ the weights themselves memory holds no second copy of a large one at the end.
 """
 
 import dataclasses
-import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,10 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_text
+from albert_tf.files import read_json, refuse_special
 
 _GIT_LFS = b"version https://git-lfs"
 _FLOATS = ("F32", "F16", "BF16")
+# The types of safetensors that NumPy has; the others are of quantised weights.
+_TYPES = (*_FLOATS, "F64", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL", "C64")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,9 +38,12 @@ class StoredTensor:
 def read_largest_first(
     tensors: Mapping[str, StoredTensor], change: Callable[[str, np.ndarray], np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Name → contents as `change` makes them, in the order of `tensors`."""
+    """Name → contents as `change` makes them, in the order of `tensors`; double precision becomes float32."""
     order = sorted(tensors, key=lambda name: -math.prod(tensors[name].shape))
-    contents = {name: change(name, tensors[name].read()) for name in order}
+    contents = {}
+    for name in order:
+        values = change(name, tensors[name].read())
+        contents[name] = values.astype(np.float32) if values.dtype == np.float64 else values
     return {name: contents[name] for name in tensors}
 
 
@@ -58,14 +62,21 @@ def safetensors_in(path: Path) -> dict[str, StoredTensor]:
             found = {name: (tuple(held.get_shape()), held.get_dtype()) for name, held in slices.items()}
     except (SafetensorError, OSError) as error:
         raise InputError(f"cannot read {path}: {error}; the file is missing or damaged: copy it again") from error
+    if odd := [f"{name} ({dtype})" for name, (_, dtype) in found.items() if dtype not in _TYPES]:
+        raise InputError(
+            f"{path}: quantised weights, {odd[0]}; give the checkpoint from before that, in float32 or float16"
+        )
 
     def reader(name: str, floating: bool) -> Callable[[], np.ndarray]:
         def read() -> np.ndarray:
             import ml_dtypes  # noqa: F401  # gives NumPy the type bfloat16
 
             # Opened anew: what has been read of a mapped file counts as memory until it is closed.
-            with safe_open(path, framework="np") as file:
-                tensor = np.asarray(file.get_tensor(name))
+            try:
+                with safe_open(path, framework="np") as file:
+                    tensor = np.asarray(file.get_tensor(name))
+            except (SafetensorError, OSError, ValueError) as error:  # it has changed, or has an axis beyond NumPy's
+                raise InputError(f"{path}: cannot read {name}: {error}; copy the file again") from error
             return tensor.astype(np.float32, copy=False) if floating else tensor
 
         return read
@@ -82,11 +93,11 @@ def sharded(index: Path, open_file: Callable[[Path], dict[str, StoredTensor]]) -
     Raises:
         InputError: not such an index, a file that is missing, or one that does not hold what the index says.
     """
-    try:
-        files = json.loads(read_text(index))["weight_map"]
-        names = sorted({str(file) for file in files.values()})
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f'{index}: expected a JSON object with "weight_map", tensor → file name') from error
+    saved = read_json(index)
+    files = saved.get("weight_map") if isinstance(saved, dict) else None
+    if not isinstance(files, dict) or not files or not all(isinstance(file, str) for file in files.values()):
+        raise InputError(f'{index}: expected a JSON object with "weight_map", tensor → file name')
+    names = sorted(set(files.values()))
     if outside := [name for name in names if Path(name).name != name]:
         raise InputError(f"{index}: expected names of files in the same folder, found {outside[0]!r}")
     if absent := [name for name in names if not (index.parent / name).is_file()]:
@@ -103,7 +114,8 @@ def sharded(index: Path, open_file: Callable[[Path], dict[str, StoredTensor]]) -
 
 
 def refuse_pointer(path: Path) -> None:
-    """Raises InputError if a clone left the text in the file's place that Git LFS keeps instead of large files."""
+    """Raises InputError unless there is a file, and not the text that Git LFS keeps in a clone for a large one."""
+    refuse_special(path)
     try:
         with path.open("rb") as file:
             start = file.read(len(_GIT_LFS))

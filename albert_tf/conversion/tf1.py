@@ -1,7 +1,7 @@
 """TensorFlow 1 checkpoints of google-research/albert and brightmart/albert_zh, in and out.
 
-Sources: the unpacked folder, the checkpoint prefix, any of the checkpoint's files, the released .tar.gz, or the folder
-of a TF-Hub version 1 module. Every tensor in the file is read, the ignored ones too, for its checksum.
+Sources: the unpacked folder, the checkpoint prefix, any of the checkpoint's files, or the folder of a TF-Hub version 1
+module. Every tensor in the file is read, the ignored ones too, for its checksum.
 """
 
 import dataclasses
@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from albert_tf.config import AlbertConfig
-from albert_tf.conversion.archive import is_archive, keep_until_exit, unpacked
 from albert_tf.conversion.assign import listing
 from albert_tf.conversion.brightmart import BRIGHTMART, MARKS
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, check_weights
-from albert_tf.conversion.tf1_files import Files, Reader, closest, locate, refuse_patterns, write_variables
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, written_checkpoint
+from albert_tf.conversion.stored import read_largest_first
+from albert_tf.conversion.tf1_files import Files, Reader, locate, refuse_patterns, write_variables
 from albert_tf.conversion.tf1_tables import AXES, GOOGLE, Variable, table_of_file, table_of_weights
 from albert_tf.errors import InputError
-from albert_tf.files import refuse_other_folder, written_whole
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.tokenizer import AlbertTokenizer
@@ -52,19 +51,27 @@ def read_tf1(source: str | Path) -> Checkpoint:
         InputError: files missing, ambiguous, damaged or truncated; tensors missing, unknown, not of the config's shape
             or not finite; BERT, or another layout of ALBERT.
     """
-    path = Path(source)
-    if not is_archive(path):
-        return _read(locate(path), source=str(path), archive="")
-    with unpacked(path) as folder:
-        try:
-            if closest(folder, "saved_model.pb") and not closest(folder, "tfhub_module.pb"):
-                raise InputError(f"{path}: the archive holds a SavedModel; unpack it and give its folder")
-            files = locate(folder)
-            if files.tokenizer is not None:
-                files = files._replace(tokenizer=keep_until_exit(files.tokenizer))
-            return _read(files, source=str(path), archive=" archive")
-        except InputError as error:  # tell of the archive, not of a folder that is about to vanish
-            raise InputError(str(error).replace(str(folder), str(path))) from error
+    files = locate(Path(source))
+    reader = Reader(files.prefix)
+    for mark, what in _FOREIGN.items():
+        if any(mark in name for name in reader.shapes):
+            raise InputError(f"{files.prefix}: {what}")
+    layout = BRIGHTMART if any(mark in name for mark in MARKS for name in reader.shapes) else GOOGLE
+    config = _config(files.config, layout.form)
+    state = {name for name in reader.shapes if _TRAINING_STATE.fullmatch(name)}
+    names = reader.shapes.keys() - state
+    hub = _HUB_PREFIX if all(name.startswith(_HUB_PREFIX) for name in names) else ""
+    found = {name.removeprefix(hub): reader.shapes[name] for name in names}
+    table = table_of_file(layout, config, found.keys())
+    _check_table(files, config, table, found)
+
+    def ours_of(ours: str, values: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(values.T) if table[ours].transposed else values
+
+    weights = read_largest_first({ours: reader.stored(hub + table[ours].name) for ours in table}, ours_of)
+    for name in sorted(state):
+        reader.value(name)
+    return Checkpoint(f"{layout.form} tf1", str(source), config, weights, files.tokenizer)
 
 
 def write_tf1(
@@ -96,8 +103,6 @@ def write_tf1(
     """
     folder = Path(folder)
     refuse_patterns(folder)
-    refuse_other_folder(folder, f"{PREFIX}.index", "a TF1 checkpoint", overwrite=overwrite)
-    check_weights(config, weights, source=f"weights for {folder}")
     layout = BRIGHTMART if config.factorization == "words" else GOOGLE
     config.to_published_dict()  # refuses what the original code cannot build
     table = table_of_weights(layout, config, weights.keys())
@@ -107,39 +112,17 @@ def write_tf1(
             f"weights for {folder}: a TF1 checkpoint of {layout.form} has no such head: no variable for "
             f"{listing(homeless) or 'none'}; missing {listing(missing) or 'none'}"
         )
-    values = {variable.name: _theirs(weights[ours], variable) for ours, variable in table.items()}
     differences = []
     if labels := (task or {}).get("settings", {}).get("labels"):
         differences.append(f"labels have no names; in their order they are {', '.join(labels)}")
-    with written_whole(folder, overwrite=overwrite) as temporary:
-        temporary.mkdir()
+    mark, what = f"{PREFIX}.index", "a TF1 checkpoint"
+    with written_checkpoint(folder, mark, what, config, weights, overwrite=overwrite) as temporary:
+        values = {variable.name: _theirs(weights[ours], variable) for ours, variable in table.items()}
         config.to_json(temporary / CONFIG_FILE, published=True)
         write_variables(temporary / PREFIX, values | {"global_step": np.array(0, np.int64)})
         if tokenizer is not None:
             differences += _write_vocabulary(temporary, tokenizer, layout.form)
     return differences
-
-
-def _read(files: Files, *, source: str, archive: str) -> Checkpoint:
-    reader = Reader(files.prefix)
-    for mark, what in _FOREIGN.items():
-        if any(mark in name for name in reader.shapes):
-            raise InputError(f"{files.prefix}: {what}")
-    layout = BRIGHTMART if any(mark in name for mark in MARKS for name in reader.shapes) else GOOGLE
-    config = _config(files.config, layout.form)
-    state = {name for name in reader.shapes if _TRAINING_STATE.fullmatch(name)}
-    names = reader.shapes.keys() - state
-    hub = _HUB_PREFIX if all(name.startswith(_HUB_PREFIX) for name in names) else ""
-    found = {name.removeprefix(hub): reader.shapes[name] for name in names}
-    table = table_of_file(layout, config, found.keys())
-    _check_table(files, config, table, found)
-    weights = {}
-    for ours, variable in table.items():
-        weight = reader.weight(hub + variable.name)
-        weights[ours] = np.ascontiguousarray(weight.T) if variable.transposed else weight
-    for name in sorted(state):
-        reader.value(name)
-    return Checkpoint(f"{layout.form} tf1{archive}", source, config, weights, files.tokenizer)
 
 
 def _config(path: Path, form: str) -> AlbertConfig:

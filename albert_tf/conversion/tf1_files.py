@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from albert_tf.conversion.assign import listing
+from albert_tf.conversion.bundle_index import check_index
+from albert_tf.conversion.stored import StoredTensor
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
 
@@ -102,6 +104,9 @@ def _relative(paths: list[Path], folder: Path) -> str:
 class Reader:
     """The variables of one checkpoint, read one by one.
 
+    TensorFlow keeps the memory that it has read the largest into, and reads smaller ones into it. So the largest comes
+    first, and what is returned as weights is a copy.
+
     Attributes:
         prefix: of the checkpoint.
         shapes: name → shape of every variable.
@@ -113,7 +118,7 @@ class Reader:
     def __init__(self, prefix: Path) -> None:
         import tensorflow as tf
 
-        _check_files(prefix)
+        check_index(prefix, _data_files(prefix))
         self.prefix = prefix
         try:
             self._reader: Any = tf.train.load_checkpoint(str(prefix))
@@ -121,17 +126,22 @@ class Reader:
             raise InputError(f"{prefix}.index: damaged or not a TensorFlow checkpoint: {_first_line(error)}") from error
         self.shapes = {name: tuple(shape) for name, shape in self._reader.get_variable_to_shape_map().items()}
 
-    def weight(self, name: str) -> np.ndarray:
-        """A floating-point variable, in float32."""
+    def stored(self, name: str) -> StoredTensor:
+        """A variable, to be read in float32.
+
+        Raises:
+            InputError: it does not hold floating-point numbers.
+        """
         if not self._reader.get_variable_to_dtype_map()[name].is_floating:
             raise InputError(f"{self.prefix}: {name}: expected floating-point weights")
-        return self.value(name).astype(np.float32, copy=False)
+        return StoredTensor(self.shapes[name], True, lambda: np.array(self.value(name), np.float32))
 
     def value(self, name: str) -> np.ndarray:
+        """A variable, in memory of TensorFlow's."""
         import tensorflow as tf
 
         try:
-            return np.array(self._reader.get_tensor(name))  # a copy: TensorFlow would keep the memory of its own
+            return np.asarray(self._reader.get_tensor(name))
         except (tf.errors.OpError, IndexError, RuntimeError, ValueError) as error:
             raise InputError(
                 f"{self.prefix}: cannot read tensor {name}: {_first_line(error)}; the file is damaged or cut off: copy "
@@ -161,16 +171,20 @@ def refuse_patterns(path: Path) -> None:
         raise InputError(f"{path}: TensorFlow takes {' '.join(odd)} in a path for a pattern; rename the folder or file")
 
 
-def _check_files(prefix: Path) -> None:
-    """The index and all data files are there under a usable name, before TensorFlow says so in its own words."""
+def _data_files(prefix: Path) -> list[Path]:
+    """The data files in order. They and the index are there under a usable name, or TensorFlow would say so."""
     refuse_patterns(prefix)
     if not prefix.with_name(f"{prefix.name}.index").is_file():
         raise InputError(f"{prefix}.index: no such file; a checkpoint is an .index and a .data file together")
-    matches = [_DATA_FILE.fullmatch(path.name) for path in prefix.parent.iterdir()]
-    shards = [match for match in matches if match and match[1] == prefix.name]
-    if not shards or len(shards) != int(shards[0][2]):
-        held = f"found {listing(sorted(match[0] for match in shards))}" if shards else "there is none"
+    files = [path for path in prefix.parent.iterdir() if path.is_file()]
+    shards = sorted(
+        match[0] for path in files if (match := _DATA_FILE.fullmatch(path.name)) and match[1] == prefix.name
+    )
+    count = int(_DATA_FILE.fullmatch(shards[0])[2]) if shards else 0  # type: ignore[index]  # it is one
+    if not shards or shards != [f"{prefix.name}.data-{number:05}-of-{count:05}" for number in range(count)]:
+        held = f"found {listing(shards)}" if shards else "there is none"
         raise InputError(f"{prefix}: the weights belong in {prefix.name}.data-00000-of-00001 beside the .index; {held}")
+    return [prefix.with_name(name) for name in shards]
 
 
 def _first_line(error: Exception) -> str:

@@ -161,6 +161,27 @@ def encode_labels(examples: Iterable[TextExample], labels: Sequence[str], source
     return encoded
 
 
+def encode_values(examples: Iterable[TextExample], source: str | Path) -> list[float]:
+    """Each example's label as a number.
+
+    Raises:
+        InputError: an example's label is none; the message names `source`, the row counted from 1, and how its text
+            begins.
+    """
+    values = []
+    for row, example in enumerate(examples, start=1):
+        try:
+            value = float(example.label or "")
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise InputError(
+                f"{source}, row {row} ({start_of(example.text)}): expected a number as the label, got {example.label!r}"
+            )
+        values.append(value)
+    return values
+
+
 def _number_or_name(column: Column | None) -> Column | None:
     return int(column) if isinstance(column, str) and re.fullmatch("[0-9]{1,9}", column) else column
 

@@ -1,38 +1,67 @@
-"""A classifier on labelled examples → metrics, whatever runs it."""
+"""A trained task on examples with known answers → metrics, whatever runs it."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from albert_tf.data.choices import ChoiceExample
 from albert_tf.data.schema import TextExample
-from albert_tf.data.tables import encode_labels
+from albert_tf.data.tables import encode_labels, encode_values
+from albert_tf.errors import InputError
 from albert_tf.evaluation.classification_metrics import classification_metrics
+from albert_tf.evaluation.regression_metrics import regression_metrics
+from albert_tf.inference.classification import ClassificationPipeline
+from albert_tf.inference.multiple_choice import MultipleChoicePipeline
+from albert_tf.inference.pipelines import pipeline_of
+from albert_tf.inference.regression import RegressionPipeline
+from albert_tf.inference.runner import Prepared, Runner
 
 
-class Classifier(Protocol):
-    """What a Keras classifier and a TFLite runner both answer."""
-
-    labels: Sequence[str]
-
-    def predict_probabilities(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-        """float32 (texts, labels)."""
-
-
-def evaluate_classifier(model: Classifier, examples: Sequence[TextExample], *, source: str) -> dict[str, Any]:
-    """Metrics of `model` on `examples`, which came from the file `source`.
+def evaluate(runner: Runner, examples: Sequence[Any], *, source: str) -> dict[str, Any]:
+    """Metrics of `runner` on `examples`, which came from `source`.
 
     Raises:
-        InputError: an example has a label that the model does not know.
+        InputError: an example has an answer that the model cannot give, such as an unknown label.
     """
-    label_ids = encode_labels(examples, model.labels, source)
-    probabilities = model.predict_probabilities(*texts_and_pairs(examples))
-    return classification_metrics(label_ids, probabilities.argmax(axis=-1), model.labels, probabilities)
+    pipeline = pipeline_of(runner)
+    return EVALUATIONS[runner.task](pipeline, examples, pipeline.prepare(examples), source)
 
 
-def texts_and_pairs(examples: Sequence[TextExample]) -> tuple[list[str], list[str] | None]:
-    """The two columns of texts; None for the second where no example has one."""
-    texts = [example.text for example in examples]
-    if all(example.pair is None for example in examples):
-        return texts, None
-    return texts, [example.pair or "" for example in examples]
+def evaluate_classification(
+    pipeline: ClassificationPipeline, examples: Sequence[TextExample], prepared: Prepared, source: str
+) -> dict[str, Any]:
+    """See `classification_metrics`."""
+    label_ids = encode_labels(examples, pipeline.labels, source)
+    probabilities = np.array([list(answer.probabilities.values()) for answer in pipeline.answer(prepared)])
+    return classification_metrics(label_ids, probabilities.argmax(axis=-1), pipeline.labels, probabilities)
+
+
+def evaluate_regression(
+    pipeline: RegressionPipeline, examples: Sequence[TextExample], prepared: Prepared, source: str
+) -> dict[str, Any]:
+    """See `regression_metrics`."""
+    return regression_metrics(encode_values(examples, source), pipeline.answer(prepared))
+
+
+def evaluate_multiple_choice(
+    pipeline: MultipleChoicePipeline, examples: Sequence[ChoiceExample], prepared: Prepared, source: str
+) -> dict[str, Any]:
+    """`accuracy` (RACE's figure) and `loss`, the mean cross-entropy in nats."""
+    answers = [example.answer for example in examples]
+    if None in answers:
+        raise InputError(f"{source}: question {answers.index(None) + 1} has no answer to compare with")
+    choices = pipeline.answer(prepared)
+    right = [choice.option == answer for choice, answer in zip(choices, answers, strict=True)]
+    losses = [-math.log(max(c.probabilities[a or 0], 1e-30)) for c, a in zip(choices, answers, strict=True)]
+    return {"accuracy": float(np.mean(right)), "loss": float(np.mean(losses)), "examples": len(examples)}
+
+
+# Task → (its pipeline, examples, these prepared by it, their source) → metrics; the flat numbers among them can pick
+# the best weights of a training.
+EVALUATIONS: dict[str, Callable[[Any, Sequence[Any], Prepared, str], dict[str, Any]]] = {
+    "classification": evaluate_classification,
+    "regression": evaluate_regression,
+    "multiple-choice": evaluate_multiple_choice,
+}

@@ -5,6 +5,7 @@ batch of lengths from 1 to the longest, wherever there is a token. The tolerance
 of the output, or of 1 where that is larger: what float32 rounding makes of other orders of summation.
 """
 
+import contextlib
 import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from albert_tf.config import AlbertConfig
+from albert_tf.conversion.archive import is_archive_file, unpacked_model
 from albert_tf.conversion.assign import assign, listing
 from albert_tf.conversion.checkpoint import Checkpoint, Weights
 from albert_tf.errors import CheckError
@@ -54,7 +56,9 @@ def compare_with_framework(checkpoint: Checkpoint) -> list[Difference]:
     require(framework)
     config, weights = checkpoint.config, checkpoint.weights
     batch = parity_batch(config)
-    theirs = framework.run(Path(checkpoint.source), config, weights, batch)
+    source = Path(checkpoint.source)
+    with unpacked_model(source) if is_archive_file(source) else contextlib.nullcontext(source) as files:
+        theirs = framework.run(files, config, weights, batch)
     ours = our_outputs(config, weights, batch)
     return differences(ours, theirs, batch["padding_mask"])
 

@@ -5,25 +5,26 @@ import functools
 import inspect
 import json
 from collections.abc import Callable, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import keras
 import numpy as np
 import tensorflow as tf
+from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.conversion.assign import assign
 from albert_tf.conversion.checkpoint import Checkpoint, unnamed_labels
 from albert_tf.data.batching import sorted_batches
+from albert_tf.data.pipeline import SCALE
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
+from albert_tf.inference.runner import Outputs
 from albert_tf.presets import load_checkpoint, load_tokenizer, save_preset
-from albert_tf.tokenization.packing import pad_batch
+from albert_tf.tokenization.packing import Packed, pad_batch
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
-
-# Token ids and segment ids of one text or pair.
-Encoded = tuple[list[int], list[int]]
 
 
 class AlbertTask(keras.Model):
@@ -36,11 +37,13 @@ class AlbertTask(keras.Model):
         backbone: the encoder.
         tokenizer: None for a model that only takes token ids.
         head_settings: the settings that say what the head's outputs mean.
+        token_outputs: those of `device_outputs` that have a value for each token.
         head_is_new: whether the head's weights are the initialiser's.
     """
 
     task: ClassVar[str]
     head_settings: ClassVar[tuple[str, ...]]
+    token_outputs: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self, backbone: AlbertBackbone, tokenizer: AlbertTokenizer | None, inputs: Any, outputs: Any, **kwargs: Any
@@ -59,8 +62,8 @@ class AlbertTask(keras.Model):
         """Constructor arguments other than backbone and tokenizer, as JSON values."""
         raise NotImplementedError
 
-    def device_outputs(self, sequence_output: Any) -> dict[str, Any]:
-        """What an exported file returns, by name, from the encoder's last layer (B, S, H)."""
+    def device_outputs(self, sequence_output: Any, padding_mask: Any) -> dict[str, Any]:
+        """What an exported file returns, by name, from the encoder's last layer (B, S, H) and the mask (B, S)."""
         raise NotImplementedError
 
     @classmethod
@@ -136,25 +139,57 @@ class AlbertTask(keras.Model):
         """Every weight by its path, as in `albert_tf.parameters`."""
         return {variable.path: variable for variable in self.weights}
 
-    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Encoded]:
+    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Packed]:
         """Token ids and segment ids of each text or pair, with special tokens, cut to the tokenizer's length."""
         return self.required_tokenizer.encode_batch(texts, pairs)
 
-    def raw_outputs(self, encoded: Sequence[Encoded], *, batch_size: int = 32) -> np.ndarray:
-        """The head's output for each encoded text, in order, computed in batches of like length."""
+    def run_rows(self, rows: Sequence[Packed], *, batch_size: int = 32) -> list[Outputs]:
+        """`device_outputs` of each row of token ids and segment ids, in order, computed in batches of like length.
+
+        Those in `token_outputs` are as long as the row.
+        """
         pad_id = self.required_tokenizer.vocabulary.pad_id
-        outputs: list[Any] = [None] * len(encoded)
-        for indices in sorted_batches([len(token_ids) for token_ids, _ in encoded], batch_size):
-            batch = pad_batch([encoded[i] for i in indices], pad_id)
-            for index, output in zip(indices, np.asarray(self._infer(batch)), strict=True):
-                outputs[index] = output
-        return np.asarray(outputs)
+        results: list[Any] = [None] * len(rows)
+        for indices in sorted_batches([len(token_ids) for token_ids, _ in rows], batch_size):
+            batch = self._infer(pad_batch([rows[i] for i in indices], pad_id))
+            arrays = {name: np.asarray(output) for name, output in batch.items()}
+            for place, index in enumerate(indices):
+                length = len(rows[index][0])
+                results[index] = {
+                    name: array[place, :length] if name in self.token_outputs else array[place]
+                    for name, array in arrays.items()
+                }
+        return results
 
     @functools.cached_property
     def _infer(self) -> Callable[[Any], Any]:
-        """The model without dropout, as one graph for all batch sizes and lengths (`predict` would trace several)."""
+        """`device_outputs` without dropout, as one graph for all batch sizes and lengths (`predict` traces several)."""
         inputs = {name: tf.TensorSpec((None, None), tf.int32) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)}
-        return tf.function(lambda batch: self(batch, training=False)).get_concrete_function(inputs)
+
+        def infer(batch: dict[str, Any]) -> dict[str, Any]:
+            return self.device_outputs(self.backbone(batch, training=False)["sequence_output"], batch[PADDING_MASK])
+
+        return tf.function(infer).get_concrete_function(inputs)
+
+    def training_losses(self, targets: dict[str, Any], outputs: Any) -> Any:
+        """The published loss of each example (B,), from the targets of its name in `albert_tf.training.tasks`."""
+        raise NotImplementedError
+
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        """Keras hook: compiled without a loss, the task's own, in the mean over the whole batch.
+
+        The batch may be a replica's part of a larger one, so each example's share comes with it as `scale`.
+        """
+        if self.loss is not None:
+            return super().compute_loss(x, y, y_pred, sample_weight, training)
+        return ops.sum(self.training_losses(y, y_pred) * y[SCALE])
+
+    @property
+    def task_settings(self) -> dict[str, Any]:
+        """`settings`, as the pipelines of `albert_tf.inference` ask for them."""
+        return self.settings()
 
     @property
     def required_tokenizer(self) -> AlbertTokenizer:
@@ -204,6 +239,30 @@ class AlbertTask(keras.Model):
         rows, pieces = self.backbone.config.vocabulary_size, tokenizer.vocabulary.size
         if pieces != rows:
             raise InputError(f"wrong vocabulary: the tokenizer has {pieces} pieces, the model's word table {rows} rows")
+
+
+def pooled_head(
+    backbone: AlbertBackbone, outputs: int, classifier_dropout: float, name: str
+) -> tuple[Any, keras.layers.Dense]:
+    """The published head of text tasks: pooled output → dropout → dense.
+
+    Returns:
+        The symbolic outputs, float32 (B, outputs), and the dense layer, called `name`.
+
+    Raises:
+        InputError: not a backbone with pooler, or not a rate in [0, 1).
+    """
+    if not isinstance(backbone, AlbertBackbone):
+        raise InputError(f"backbone: expected an AlbertBackbone, got {type(backbone).__name__}")
+    if not isinstance(classifier_dropout, Real) or not 0.0 <= classifier_dropout < 1.0:
+        raise InputError(f"classifier_dropout: expected a rate in [0, 1), got {classifier_dropout!r}")
+    if backbone.pooler is None:
+        raise InputError("expected a backbone with pooler=True, got one without")
+    dropout = keras.layers.Dropout(classifier_dropout, dtype=backbone.policy, name=f"{name}_dropout")
+    initializer = keras.initializers.TruncatedNormal(stddev=backbone.config.initializer_range)
+    # float32 also under mixed precision: the loss is taken on these.
+    dense = keras.layers.Dense(outputs, kernel_initializer=initializer, dtype="float32", name=name)
+    return dense(dropout(backbone(backbone.input)["pooled_output"])), dense
 
 
 def _same_meaning(saved: Any, own: Any) -> bool:

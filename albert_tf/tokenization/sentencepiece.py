@@ -14,6 +14,10 @@ from albert_tf.tokenization.unigram import UnigramModel
 FILE_NAME = "vocabulary.spm"
 _SPECIAL_PIECES = {"pad_id": "<pad>", "cls_id": "[CLS]", "sep_id": "[SEP]", "mask_id": "[MASK]"}
 _REMEMBERED_WORDS = 200_000
+# SentencePiece's own limit is 16 unless told otherwise; all beginnings of all pieces are kept in memory.
+_LONGEST_PIECE = 128
+# The least log probability of a published piece is -17.
+_GREATEST_SCORE = 1e6
 # A character map without rules: the size of its trie, a trie in which nothing is found, and no replacements.
 _EMPTY_CHARSMAP = (1024).to_bytes(4, "little") + bytes(1025)
 
@@ -173,6 +177,13 @@ def _parse(model: bytes, source: str) -> Any:
             f"{source}: ALBERT vocabularies are SentencePiece models with {', '.join(wrong)}; this is not one"
         )
     for index, piece in enumerate(proto.pieces):
+        if not isinstance(piece.piece, str):  # protobuf gives bytes that are no UTF-8 as they are
+            raise InputError(f"{source}: piece {index} is no UTF-8 text; the file is damaged")
+        if len(piece.piece) > _LONGEST_PIECE or not abs(piece.score) <= _GREATEST_SCORE:  # nor NaN
+            raise InputError(
+                f"{source}: piece {index} {piece.piece[:20]!r} has {len(piece.piece)} characters and the score "
+                f"{piece.score:g}; expected at most {_LONGEST_PIECE}, and a log probability"
+            )
         if piece.type not in (_Piece.NORMAL, _Piece.USER_DEFINED, _Piece.UNKNOWN, _Piece.CONTROL):
             raise InputError(
                 f"{source}: piece {index} {piece.piece!r} is of a type (byte or unused) that ALBERT has not"

@@ -57,9 +57,12 @@ class AlbertTokenizer:
             InputError: nothing to read there, or more than one; the message says what was found.
         """
         path = checked_path(path, "tokenizer")
-        saved = _read_settings(path / FILE_NAME) if path.is_dir() else None
-        if saved is None:
-            return cls(_load_release(path, options), 512 if max_length is None else max_length)
+        try:
+            saved = _read_settings(path / FILE_NAME) if path.is_dir() else None
+            if saved is None:
+                return cls(_load_release(path, options), 512 if max_length is None else max_length)
+        except OSError as error:  # no permission, a name that is too long
+            raise InputError(f"cannot read {error.filename or path}: {error.strerror or error}") from error
         if options:
             raise InputError(f"{path / FILE_NAME} records the text rules already; drop {', '.join(options)}")
         file_name, _ = _KINDS[saved["kind"]]
@@ -130,6 +133,17 @@ class AlbertTokenizer:
         with written_whole(folder / FILE_NAME, overwrite=overwrite) as temporary:
             temporary.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
+    def save_device_model(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Writes the vocabulary as a file for the tokenizers of device runtimes (device_model.py): a SentencePiece model
+        that carries the text rules itself, or a WordPiece vocabulary as it is.
+
+        Raises:
+            InputError: `path` exists and `overwrite` is false.
+        """
+        from albert_tf.tokenization.device_model import save_device_model
+
+        save_device_model(self.vocabulary, checked_path(path, "path"), overwrite=overwrite)
+
     def _pack(self, text: str, pair: str | None, max_length: int) -> Packed:
         ids_b = None if pair is None else self.vocabulary.encode(pair)
         return pack(self.vocabulary.encode(text), ids_b, self.vocabulary, max_length)
@@ -156,10 +170,13 @@ def _read_settings(path: Path) -> dict[str, Any] | None:
     keys = ("kind", "options", "max_length")
     if sorted(settings) != sorted(keys):
         raise InputError(f"{path}: expected the keys {', '.join(keys)}; found {', '.join(settings)}")
-    if settings["kind"] not in _KINDS:
+    if settings["kind"] not in tuple(_KINDS):  # a tuple takes what cannot be hashed, too
         raise InputError(f"{path}: kind: expected one of {', '.join(_KINDS)}; found {settings['kind']!r}")
     if not isinstance(settings["options"], dict):
         raise InputError(f"{path}: options: expected an object with text rules; found {settings['options']!r}")
+    longest = settings["max_length"]
+    if not isinstance(longest, int) or isinstance(longest, bool) or longest < 3:
+        raise InputError(f"{path}: max_length: expected a whole number of at least 3, found {longest!r}")
     return settings
 
 

@@ -16,8 +16,10 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from keras import ops
 
-# Layer norms and biases take no weight decay (google-research/albert optimization.py).
+# Layer norms and biases take no weight decay (google-research/albert optimization.py), and under LAMB no layer-wise
+# adaptation (lamb_optimizer.py).
 UNDECAYED = ("layer_norm", "bias")
 
 
@@ -29,7 +31,9 @@ class CorrectedGradients:
         return super().apply(grads, trainable_variables)  # type: ignore[misc]
 
     def _clip_gradients(self, grads: list[Any]) -> list[Any]:
-        return grads  # too early: see _all_reduce_sum_gradients
+        if keras.backend.backend() == "tensorflow":
+            return grads  # too early: see _all_reduce_sum_gradients
+        return super()._clip_gradients(grads)  # type: ignore[misc]
 
     def _all_reduce_sum_gradients(self, grads_and_vars: list[Any]) -> list[Any]:
         summed = super()._all_reduce_sum_gradients(grads_and_vars)  # type: ignore[misc]
@@ -63,8 +67,80 @@ class AdamW(CorrectedGradients, keras.optimizers.AdamW):
         self.undecayed = tuple(undecayed)
 
     def _use_weight_decay(self, variable: Any) -> bool:
-        path = getattr(variable, "path", variable.name)
-        return super()._use_weight_decay(variable) and not any(re.search(pattern, path) for pattern in self.undecayed)
+        return super()._use_weight_decay(variable) and not _matches(variable, self.undecayed)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"undecayed": list(self.undecayed)}
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class Lamb(CorrectedGradients, keras.optimizers.Optimizer):
+    """LAMB as ALBERT was pretrained with (google-research/albert lamb_optimizer.py; You et al., 2020, algorithm 2).
+
+    The decay is part of the update whose norm the trust ratio ‖variable‖ / ‖update‖ divides by. There is no bias
+    correction. `keras.optimizers.Lamb` differs in all three: decay outside the ratio, bias correction, and no
+    exclusions.
+
+    Args:
+        learning_rate: a number or a schedule; the published recipe peaks at 0.00176 for batches of 4,096.
+        weight_decay: added to the update as weight_decay · variable.
+        beta_1: decay of the mean of gradients.
+        beta_2: decay of the mean of their squares.
+        epsilon: added to the root of the latter.
+        excluded: regular expressions; a variable whose path matches one has neither decay nor trust ratio.
+        **kwargs: as keras.optimizers.Optimizer, such as `global_clipnorm`.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.00176,
+        weight_decay: float = 0.01,
+        *,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-6,
+        excluded: Sequence[str] = UNDECAYED,
+        name: str = "lamb",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate, name=name, **kwargs)
+        # Not the `weight_decay` of Keras, which it applies itself after the update.
+        self.decay = weight_decay
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.excluded = tuple(excluded)
+
+    def build(self, variables: Sequence[Any]) -> None:
+        if self.built:
+            return
+        super().build(variables)
+        self._momentums = self.add_optimizer_variables(variables, "momentum")
+        self._velocities = self.add_optimizer_variables(variables, "velocity")
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        index = self._get_variable_index(variable)
+        momentum, velocity = self._momentums[index], self._velocities[index]
+        learning_rate = ops.cast(learning_rate, variable.dtype)
+        gradient = ops.cast(gradient, variable.dtype)
+        self.assign_add(momentum, (gradient - momentum) * (1.0 - self.beta_1))
+        self.assign_add(velocity, (ops.square(gradient) - velocity) * (1.0 - self.beta_2))
+        update = momentum / (ops.sqrt(velocity) + self.epsilon)
+        if not _matches(variable, self.excluded):
+            update = update + self.decay * variable
+            learning_rate = learning_rate * _trust_ratio(variable, update)
+        self.assign_sub(variable, learning_rate * update)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config() | {"weight_decay": self.decay, "excluded": list(self.excluded)}
+        return config | {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
+
+
+def _trust_ratio(variable: Any, update: Any) -> Any:
+    """‖variable‖ / ‖update‖, or 1 where one of them is 0."""
+    variable_norm, update_norm = ops.norm(variable), ops.norm(update)
+    both = ops.logical_and(variable_norm > 0.0, update_norm > 0.0)
+    return ops.where(both, variable_norm / ops.where(both, update_norm, 1.0), 1.0)
+
+
+def _matches(variable: Any, patterns: Sequence[str]) -> bool:
+    path = getattr(variable, "path", variable.name)
+    return any(re.search(pattern, path) for pattern in patterns)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ class Rounds(keras.callbacks.Callback):
         round_steps: steps in a round.
         num_rounds: rounds in the run.
         batch_size: for examples per second.
+        shown: the figures of a round's line.
         log_folder: where TensorBoard's files go.
         report: receives one line a round.
 
@@ -37,9 +38,11 @@ class Rounds(keras.callbacks.Callback):
         batch_size: int,
         log_folder: Path,
         report: Callable[[str], None],
+        shown: Sequence[str] = ("loss", "valid_loss", "valid_accuracy"),
     ) -> None:
         super().__init__()
         self.after_round = after_round
+        self.shown = shown
         self.round_steps, self.num_rounds, self.batch_size = round_steps, num_rounds, batch_size
         self.report = report
         self.writer = tf.summary.create_file_writer(str(log_folder))
@@ -74,13 +77,14 @@ class Rounds(keras.callbacks.Callback):
         figures = {name: float(value) for name, value in (logs or {}).items()}
         figures["step"] = float((epoch + 1) * self.round_steps)
         figures["learning_rate"] = float(self.model.optimizer.learning_rate)
-        figures["examples_per_second"] = self.round_steps * self.batch_size / (time.perf_counter() - self.started)
+        figures["seconds"] = time.perf_counter() - self.started
+        figures["examples_per_second"] = self.round_steps * self.batch_size / figures["seconds"]
         figures = self.after_round(figures)
         with self.writer.as_default(step=int(figures["step"])):
             for name, value in figures.items():
                 tf.summary.scalar(name, value)
-        shown = {name: figures[name] for name in ("loss", "valid_loss", "valid_accuracy") if name in figures}
-        line = " · ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in shown.items())
+        shown = {name: figures[name] for name in self.shown if name in figures}
+        line = " · ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in shown.items())
         self.report(f"round {epoch + 1}/{self.num_rounds}: {line}")
 
     def _diverged(self, what: str) -> InputError:
@@ -93,3 +97,7 @@ class Rounds(keras.callbacks.Callback):
         """Stops the bar and flushes TensorBoard's file; to be called also after an error."""
         self.bar.stop()
         self.writer.close()
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4f}"

@@ -1,18 +1,17 @@
-"""The folders of a fine-tuning run: OUT.training while it is under way, OUT when it is finished.
+"""The folders of a training run: OUT.training while it is under way, OUT when it is finished.
 
 Both are replaced or removed only where they are known by their run.json: a mistyped --out must not cost anyone a folder.
 """
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from albert_tf.data.tables import write_labels
 from albert_tf.errors import InputError
-from albert_tf.evaluation.report import plot_confusion_matrix, plot_history, write_json
+from albert_tf.evaluation.report import plot_history, write_json
 from albert_tf.files import refuse_other_folder, written_whole
-from albert_tf.tasks.classification import AlbertTextClassifier
-from albert_tf.training.run_config import RunConfig, read_run_config
+from albert_tf.training.settings import Settings
 
 RUN_FILE = "run.json"
 STATE_FILE = "state.safetensors"
@@ -28,7 +27,7 @@ def check_out(out: str | Path, *, overwrite: bool) -> None:
     refuse_other_folder(path, RUN_FILE, "a run folder", overwrite=overwrite)
 
 
-def work_folder(run: RunConfig, *, overwrite: bool) -> Path:
+def work_folder(run: Settings, *, overwrite: bool) -> Path:
     """The folder of the run's state: a new one, or that of an interrupted run with the same settings.
 
     Args:
@@ -53,38 +52,37 @@ def work_folder(run: RunConfig, *, overwrite: bool) -> Path:
 
 
 def write_run_folder(
-    run: RunConfig,
-    model: AlbertTextClassifier,
+    run: Settings,
+    write_model: Callable[[Path], None],
     history: list[dict[str, float]],
     summary: dict[str, Any],
     work: Path,
     *,
+    metric: str,
     overwrite: bool,
 ) -> None:
-    """Writes `run.out`, whole: the model as a preset, run.json, labels.txt, figures and pictures.
+    """Writes `run.out`, whole: the model, run.json, figures, curves, and TensorBoard's files.
 
     Args:
         run: the settings.
-        model: with the weights to keep.
+        write_model: writes the model, and what is the task's own, into the folder it is given.
         history: the figures of each round, as `plot_history` takes them.
-        summary: becomes metrics.json; "valid" holds the metrics on the validation file, or nothing.
+        summary: becomes metrics.json.
         work: the run's state, for TensorBoard's files.
+        metric: the figure drawn beside the loss.
         overwrite: whether `run.out` may exist.
     """
     with written_whole(run.out, overwrite=overwrite) as folder:
-        model.save_pretrained(folder)
+        write_model(folder)
         (folder / RUN_FILE).write_text(run.to_json(), encoding="utf-8")
-        write_labels(folder / "labels.txt", model.labels)
         write_json(folder / "metrics.json", summary)
         write_json(folder / "history.json", history)
-        plot_history(history, folder / "curves.png")
-        if summary["valid"]:
-            plot_confusion_matrix(summary["valid"]["confusion_matrix"], model.labels, folder / "confusion_matrix.png")
+        plot_history(history, folder / "curves.png", metric=metric)
         shutil.copytree(work / TENSORBOARD_FOLDER, folder / TENSORBOARD_FOLDER)
 
 
-def _refuse_other_settings(work: Path, run: RunConfig) -> None:
-    differences = run.differences(read_run_config(work / RUN_FILE))
+def _refuse_other_settings(work: Path, run: Settings) -> None:
+    differences = run.differences(type(run).read(work / RUN_FILE))
     if differences:
         raise InputError(
             f"{work}: an interrupted run with other settings ({'; '.join(differences)}); give the same ones to "

@@ -1,0 +1,77 @@
+"""Questions with options → the option chosen."""
+
+import dataclasses
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from albert_tf.data.choices import ChoiceExample
+from albert_tf.inference.runner import Outputs, Prepared, Runner
+
+SCORE = "score"
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """The answer to one question.
+
+    Attributes:
+        option: the index of the chosen option.
+        probabilities: of each option, in order; they sum to 1.
+    """
+
+    option: int
+    probabilities: tuple[float, ...]
+
+
+class MultipleChoicePipeline:
+    """The most probable option of each question; questions may have different numbers of options."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+
+    def __call__(
+        self, questions: Sequence[str], options: Sequence[Sequence[str]], contexts: Sequence[str] | None = None
+    ) -> list[Choice]:
+        """The option chosen for each question.
+
+        Args:
+            questions: one text each; "_" in it stands for the answer.
+            options: a list of texts for each question.
+            contexts: the text that each question is about.
+        """
+        given = contexts or [""] * len(questions)
+        examples = [ChoiceExample(c, q, tuple(o)) for q, o, c in zip(questions, options, given, strict=True)]
+        return self.answer(self.prepare(examples))
+
+    def outputs(self, config: dict[str, Any]) -> dict[str, tuple[int | None, ...]]:
+        return {SCORE: (1,)}
+
+    def prepare(self, examples: Sequence[ChoiceExample]) -> Prepared:
+        """A row for each option of each example: passage and statement, or the statement alone."""
+        tokenizer = self.runner.required_tokenizer
+        rows = []
+        for example in examples:
+            statements = example.statements()
+            if example.context:
+                rows += tokenizer.encode_batch([example.context] * len(statements), statements)
+            else:
+                rows += tokenizer.encode_batch(statements)
+        return Prepared(rows, [len(example.options) for example in examples])
+
+    def answer(self, prepared: Prepared) -> list[Choice]:
+        scores = np.array([float(outputs[SCORE][0]) for outputs in self.runner.run_rows(prepared.rows)])
+        ends = accumulate(prepared.context, initial=0)
+        return [_choice(scores[start:end]) for start, end in pairwise(ends)]
+
+    def decision(self, outputs: Outputs) -> tuple[None, float]:
+        """One option's score decides nothing by itself."""
+        return None, 0.0
+
+
+def _choice(scores: np.ndarray) -> Choice:
+    exponentials = np.exp(scores - scores.max())
+    probabilities = exponentials / exponentials.sum()
+    return Choice(int(probabilities.argmax()), tuple(probabilities.tolist()))

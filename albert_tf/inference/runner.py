@@ -1,0 +1,73 @@
+"""What runs a trained task, and what a pipeline on it answers."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from albert_tf.tokenization.packing import Packed
+from albert_tf.tokenization.tokenizer import AlbertTokenizer
+
+Outputs = dict[str, np.ndarray]  # what the model puts out for one row, by name, without the batch axis
+
+
+class Runner(Protocol):
+    """A Keras task or a TFLite file.
+
+    Attributes:
+        task: the task's name, a key of `albert_tf.inference.pipelines.PIPELINES`.
+        task_settings: the head's settings, as in task.json.
+    """
+
+    task: str
+
+    @property
+    def task_settings(self) -> dict[str, Any]: ...
+
+    @property
+    def required_tokenizer(self) -> AlbertTokenizer: ...
+
+    def run_rows(self, rows: Sequence[Packed]) -> list[Outputs]:
+        """What the model puts out for each row of token ids and segment ids, in order; outputs for each token are as
+        long as the row."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """Examples as rows for the model.
+
+    Attributes:
+        rows: token ids and segment ids; one example may have several.
+        context: what the pipeline needs to make answers of the outputs.
+    """
+
+    rows: list[Packed]
+    context: Any = None
+
+
+class Pipeline(Protocol):
+    """Examples → answers, one for each example."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """Answers to plain texts; each pipeline says which it takes."""
+
+    def outputs(self, config: dict[str, Any]) -> dict[str, tuple[int | None, ...]]:
+        """What the model must put out for a row: name → shape; None stands for the row's length.
+
+        Args:
+            config: the fields of the model's `AlbertConfig`.
+        """
+
+    def prepare(self, examples: Sequence[Any]) -> Prepared:
+        """The rows of the examples.
+
+        Raises:
+            InputError: an example cannot be put before this model.
+        """
+
+    def answer(self, prepared: Prepared) -> list[Any]:
+        """Runs the rows and makes an answer for each example."""
+
+    def decision(self, outputs: Outputs) -> tuple[Any, float]:
+        """What the outputs of one row amount to, comparable by ==, and by how much it is preferred to the next best."""

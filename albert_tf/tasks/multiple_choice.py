@@ -1,0 +1,66 @@
+"""Multiple choice: one of several answers to a question, with or without a passage."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf.backbone import AlbertBackbone
+from albert_tf.inference.multiple_choice import SCORE
+from albert_tf.tasks.base import AlbertTask, pooled_head
+from albert_tf.tokenization.tokenizer import AlbertTokenizer
+
+_ABSENT = -1e9  # the logit of an option that a question does not have
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertMultipleChoice(AlbertTask):
+    """pooled output → dropout → dense with one output, for each option; softmax over the options of a question
+    (google-research/albert run_race.py; paper section 4.2.1).
+
+    Output: float32 (rows, 1), a row for each option.
+
+    Args:
+        backbone: an encoder with pooler.
+        tokenizer: of the encoder's vocabulary.
+        classifier_dropout: rate before the dense layer.
+
+    Raises:
+        InputError: a backbone without pooler, or a tokenizer of another vocabulary.
+    """
+
+    task = "multiple-choice"
+    head_settings = ()
+
+    def __init__(
+        self,
+        backbone: AlbertBackbone,
+        tokenizer: AlbertTokenizer | None = None,
+        *,
+        classifier_dropout: float = 0.1,
+        name: str = "multiple_choice",
+    ) -> None:
+        outputs, scorer = pooled_head(backbone, 1, classifier_dropout, "option_score")
+        super().__init__(backbone, tokenizer, backbone.input, outputs, name=name)
+        self.classifier_dropout: float = classifier_dropout
+        self.option_score = scorer
+        self._accuracy: Any = keras.metrics.SparseCategoricalAccuracy("accuracy")
+
+    def settings(self) -> dict[str, Any]:
+        return {"classifier_dropout": self.classifier_dropout}
+
+    def device_outputs(self, sequence_output: Any, padding_mask: Any) -> dict[str, Any]:
+        """`score`, float32 (B, 1), of an option."""
+        return {SCORE: self.option_score(self.backbone.pool(sequence_output))}
+
+    def training_losses(self, targets: dict[str, Any], outputs: Any) -> Any:
+        """Cross-entropy over the options.
+
+        Args:
+            targets: `answer`, int (B,); `options`, float (B, O), 1 for an option and 0 for a row that fills up.
+            outputs: (B · O, 1).
+        """
+        present = ops.cast(targets["options"], outputs.dtype)
+        logits = ops.reshape(outputs, ops.shape(present)) + (1.0 - present) * _ABSENT
+        self._accuracy.update_state(targets["answer"], logits)
+        return keras.losses.sparse_categorical_crossentropy(targets["answer"], logits, from_logits=True)

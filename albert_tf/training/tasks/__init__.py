@@ -1,0 +1,1 @@
+"""How each task is fine-tuned: what its files hold, what its head needs to know, what its rows should give."""
