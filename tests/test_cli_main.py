@@ -16,7 +16,7 @@ from albert_tf.cli import params
 from albert_tf.cli.main import COMMANDS, Parser, build_parser
 from albert_tf.errors import CheckError, InputError
 
-NAMES = [command.__name__.rpartition(".")[2] for command in COMMANDS]
+NAMES = [command.__name__.rpartition(".")[2].replace("_", "-") for command in COMMANDS]
 MODULE = [sys.executable, "-m", "albert_tf.cli.main"]
 
 

@@ -33,7 +33,7 @@ def test_against_numpy(regressor: AlbertTextRegressor) -> None:
     weights = {name: np.asarray(variable, np.float64) for name, variable in regressor.named_weights().items()}
     inputs = example_inputs()
     pooled = numpy_albert.encode(weights, CONFIG, **inputs)["pooled_output"]
-    expected = pooled @ weights["regressor/kernel"] + weights["regressor/bias"]
+    expected = pooled @ weights["classifier/kernel"] + weights["classifier/bias"]
     assert np.ptp(expected) > 0.01
     np.testing.assert_allclose(regressor(inputs), expected, rtol=0, atol=TOLERANCE)
 

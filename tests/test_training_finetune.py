@@ -193,7 +193,7 @@ def test_mixed_precision_learns_too(tiny_files: TinyFiles, tmp_path: Path) -> No
 
 def encoded_by(
     run: ClassificationRun, monkeypatch: pytest.MonkeyPatch
-) -> tuple[AlbertTextClassifier, finetune.Examples, list[str]]:
+) -> tuple[AlbertTextClassifier, finetune.TrainingRows, list[str]]:
     """What `run` would train: the model, the examples and the lines reported."""
     seen: list[Any] = []
 
@@ -214,16 +214,17 @@ def test_pairs(tiny_files: TinyFiles, tmp_path: Path, monkeypatch: pytest.Monkey
     run = tiny_run(tiny_files, tmp_path / "run", train=str(train), valid=str(train))
     model, data, _ = encoded_by(run, monkeypatch)
     assert model.labels == ("other", "same")
-    assert all(set(segment_ids) == {0, 1} for _, segment_ids in data.prepared.rows)
-    assert data.prepared.rows[3] == model.required_tokenizer.encode(*rows[3][:2])
+    assert all(set(segment_ids) == {0, 1} for _, segment_ids in data.rows)
+    assert data.rows[3] == model.required_tokenizer.encode(*rows[3][:2])
 
 
 def test_columns_by_name(tiny_files: TinyFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train = write_table(tmp_path / "train.tsv", [("x", "the ice", "a"), ("y", "fire", "b")], ("id", "said", "kind"))
     columns = {"text_column": "said", "label_column": "kind", "pair_column": "id"}
     run = tiny_run(tiny_files, tmp_path / "run", train=str(train), valid=None, **columns)
-    _, data, _ = encoded_by(run, monkeypatch)
-    assert [(e.text, e.pair, e.label) for e in data.examples] == [("the ice", "x", "a"), ("fire", "y", "b")]
+    model, data, _ = encoded_by(run, monkeypatch)
+    assert data.rows == [model.required_tokenizer.encode(*texts) for texts in (("the ice", "x"), ("fire", "y"))]
+    assert model.labels == ("a", "b") and data.targets == {"label": [0, 1]}
 
 
 def test_longer_texts_are_cut_to_what_the_model_takes(
@@ -233,7 +234,7 @@ def test_longer_texts_are_cut_to_what_the_model_takes(
     for asked, length in ((10, 10), (512, 32)):  # the shape has 32 positions
         run = tiny_run(tiny_files, tmp_path / "run", train=str(train), valid=None, max_length=asked)
         model, data, _ = encoded_by(run, monkeypatch)
-        assert len(data.prepared.rows[0][0]) == length == model.required_tokenizer.max_length
+        assert len(data.rows[0][0]) == length == model.required_tokenizer.max_length
 
 
 def test_a_label_file_sets_the_order_and_the_dev_file_may_lack_labels(tiny_files: TinyFiles, tmp_path: Path) -> None:

@@ -4,18 +4,23 @@ Everything is returned under the names of `AlbertConfig`'s fields, and `masked_l
 """
 
 import json
+import reprlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from albert_tf.conversion.saved_model import read_saved_model
 from albert_tf.errors import InputError
+from albert_tf.files import read_text, refuse_special
 
 Fields = dict[str, Any]
 
 MASKED_LM_ACTIVATION = "masked_lm_activation"
 _METADATA_FILE = "keras_metadata.pb"
+_MAX_YAML = 2**20
+_LAYER = "layer"
+_DEFAULT_RANGE = 0.02
 # Arguments of AlbertEncoder, and the fields of AlbertEncoderConfig where those differ → ours.
 _NAMES = {
     "vocab_size": "vocabulary_size",
@@ -45,25 +50,52 @@ def params_fields(path: Path) -> Fields:
         InputError: not such a file, another encoder than ALBERT, or PyYAML is not installed.
     """
     try:
-        import yaml
-    except ImportError as error:
-        raise InputError(f"reading {path} needs PyYAML: pip install pyyaml") from error
-    from albert_tf.files import read_text
-
-    try:
-        model = yaml.safe_load(read_text(path))["task"]["model"]
+        model = _read_yaml(path)["task"]["model"]
         encoder = model["encoder"]
         kind, fields = encoder["type"], encoder.get("albert")
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: expected a Model Garden params.yaml with task: model: encoder: albert") from error
     if kind != "albert" or not isinstance(fields, dict):
-        raise InputError(f"{path}: expected an encoder of type albert, found {kind!r}; albert-tf reads ALBERT only")
+        found = reprlib.repr(kind)
+        raise InputError(f"{path}: expected an encoder of type albert, found {found}; albert-tf reads ALBERT only")
+    if odd := [
+        str(name)[:50] for name, value in fields.items() if not isinstance(value, (str, int, float, type(None)))
+    ]:
+        raise InputError(f"{path}: encoder: albert: {odd[0]}: expected a number or a name")
     ours = {_NAMES[name]: value for name, value in fields.items() if name in _NAMES}
     ours["activation"] = _known(fields.get("hidden_activation"), _CONFIGURED_ACTIVATIONS, path, "hidden_activation")
     if "mlm_activation" in model:
         known = _known(model["mlm_activation"], _CONFIGURED_ACTIVATIONS, path, "mlm_activation")
         ours[MASKED_LM_ACTIVATION] = known
     return ours
+
+
+def _read_yaml(path: Path) -> Any:
+    """The contents of a small YAML file; `<<`, which doubles what it merges again and again, is not taken.
+
+    Raises:
+        InputError: not readable, not YAML, too large, or PyYAML is not installed.
+    """
+    try:
+        import yaml
+    except ImportError as error:
+        raise InputError(f"reading {path} needs PyYAML: pip install pyyaml") from error
+
+    class Loader(yaml.SafeLoader):
+        def flatten_mapping(self, node: Any) -> None:
+            if any(key.tag.endswith(":merge") for key, _ in node.value):
+                raise yaml.YAMLError("<< is not taken")
+
+    refuse_special(path)
+    text = read_text(path)
+    if len(text) > _MAX_YAML:
+        raise InputError(f"{path}: expected a Model Garden params.yaml, which is small; found {len(text)} characters")
+    try:
+        return yaml.load(text, Loader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date with a month 13
+        raise InputError(
+            f"{path}: expected a Model Garden params.yaml, found no YAML that can be read: {error}"
+        ) from error
 
 
 def saved_model_fields(folder: Path) -> Fields:
@@ -83,18 +115,22 @@ def saved_model_fields(folder: Path) -> Fields:
         if path.is_file():
             metadata += [node.metadata for node in _metadata_class().FromString(path.read_bytes()).nodes]
         layers = [json.loads(text) for text in metadata if text]
-    except (DecodeError, json.JSONDecodeError) as error:
+    except (DecodeError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: damaged: {error}; copy the folder again") from error
     encoders = [layer["config"] for layer in layers if _is_encoder(layer)]
     if any(encoder != encoders[0] for encoder in encoders):
         raise InputError(f"{folder}: expected one ALBERT encoder, found {len(encoders)} different ones")
-    return _argument_fields(encoders[0], folder) if encoders else _graph_fields(graph)
+    try:
+        return _argument_fields(encoders[0], folder) if encoders else _graph_fields(graph)
+    except RecursionError as error:
+        raise InputError(f"{folder}: functions that call functions, a thousand deep; this is no encoder") from error
 
 
 def _is_encoder(layer: Any) -> bool:
     """AlbertEncoder, or its name of 2020, AlbertTransformerEncoder; the package before it has changed too."""
     names = ("AlbertEncoder", "AlbertTransformerEncoder")
-    return isinstance(layer, dict) and "config" in layer and str(layer.get("class_name")).endswith(names)
+    found = isinstance(layer, dict) and isinstance(layer.get("config"), dict)
+    return found and str(layer.get("class_name")).endswith(names)
 
 
 def _argument_fields(arguments: dict[str, Any], path: Path) -> Fields:
@@ -105,8 +141,8 @@ def _argument_fields(arguments: dict[str, Any], path: Path) -> Fields:
         activation = activation.get("config")
     ours["activation"] = _known(activation, _SAVED_ACTIVATIONS, path, "activation")
     initializer = arguments.get("initializer")
-    if isinstance(initializer, dict) and "stddev" in initializer.get("config", {}):
-        ours["initializer_range"] = initializer["config"]["stddev"]
+    if isinstance(initializer, dict) and isinstance(initializer.get("config"), dict):
+        ours["initializer_range"] = initializer["config"].get("stddev", _DEFAULT_RANGE)
     return ours
 
 
@@ -118,30 +154,39 @@ def _graph_fields(graph: Any) -> Fields:
     if signature is None or not signature.outputs:
         return {}
     starts = {tensor.name.partition(":")[0] for tensor in signature.outputs.values()}
-    run = list(_called_nodes([nodes[name] for name in sorted(starts) if name in nodes], functions))
-    counts = Counter(node.op for node in run if "self_attention" in node.name)
-    activations = {
-        _ACTIVATION_OPS[node.op]
-        for node in run
-        if node.op in _ACTIVATION_OPS and "/transformer/activation" in node.name
-    }
-    if not counts["Softmax"] or len(activations) != 1:
-        return {}
-    return {"num_layers": counts["Softmax"], "activation": activations.pop()}
+    counts = _counts([nodes[name] for name in sorted(starts) if name in nodes], functions, {})
+    layers = counts.pop(_LAYER, 0)
+    return {"num_layers": layers, "activation": counts.popitem()[0]} if layers and len(counts) == 1 else {}
 
 
-def _called_nodes(nodes: list[Any], functions: dict[str, Any]) -> Iterator[Any]:
-    """The nodes, and those of the functions that they call."""
+def _counts(nodes: Iterable[Any], functions: Mapping[str, Any], known: dict[str, Counter[str]]) -> Counter[str]:
+    """How often a run of the nodes, and of the functions that they call, does what tells of the encoder.
+
+    Args:
+        nodes: of a graph or function.
+        functions: name → nodes.
+        known: name → counts of functions, filled on the way. A function that calls itself, which no encoder does, and
+            one that calls another twice, that one a third twice, and so on, take no time.
+    """
+    found: Counter[str] = Counter()
     for node in nodes:
-        yield node
+        if node.op == "Softmax" and "self_attention" in node.name:
+            found[_LAYER] += 1
+        if node.op in _ACTIVATION_OPS and "/transformer/activation" in node.name:
+            found[_ACTIVATION_OPS[node.op]] += 1
         for value in node.attr.values():
-            if value.WhichOneof("value") == "func" and value.func.name in functions:
-                yield from _called_nodes(list(functions[value.func.name]), functions)
+            name = value.func.name if value.WhichOneof("value") == "func" else ""
+            if name in functions:
+                if name not in known:
+                    known[name] = Counter()  # until it is counted
+                    known[name] = _counts(functions[name], functions, known)
+                found += known[name]
+    return found
 
 
 def _known(name: Any, activations: dict[str, str], path: Path, key: str) -> str:
     if name not in tuple(activations):
-        raise InputError(f"{path}: {key}: expected one of {', '.join(activations)}; found {name!r}")
+        raise InputError(f"{path}: {key}: expected one of {', '.join(activations)}; found {reprlib.repr(name)}")
     return activations[name]
 
 

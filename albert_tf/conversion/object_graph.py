@@ -48,7 +48,7 @@ class ObjectGraph:
             for attribute in node.attributes
             if attribute.name == _VARIABLE
         }
-        if any(child >= len(nodes) for children in self.children for child in children.values()):
+        if any(not 0 <= child < len(nodes) for children in self.children for child in children.values()):
             raise InputError(f"{prefix}: the object graph is damaged: copy the checkpoint again")
 
     def follow(self, node: int, path: str) -> int | None:

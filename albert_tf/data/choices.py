@@ -13,6 +13,7 @@ from albert_tf.files import read_json, read_text
 
 FEWEST_OPTIONS = 2
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_Question = tuple[Any, Any, Any, Any, str]  # context, question, options, answer as they stand in the file; where
 _BLANK = "_"  # in a question: where the option goes (RACE)
 
 
@@ -40,7 +41,7 @@ class ChoiceExample:
         return [f"{self.question} {option}" for option in self.options]
 
 
-def read_choices(path: str | Path) -> list[ChoiceExample]:
+def read_choices(path: str | Path, *, left_out: list[str] | None = None) -> list[ChoiceExample]:
     """Reads questions from a file, or from every file of a folder and the folders in it, in the order of their names.
 
     - `.json` and `.txt`: an object {"article", "questions", "options", "answers"} as RACE has, each question with its
@@ -48,13 +49,24 @@ def read_choices(path: str | Path) -> list[ChoiceExample]:
     - `.csv`: as ARC is spread, without header: question, options, letter of the answer. A row may have fewer options
       than others: their cells are blank.
 
+    Args:
+        path: the file or folder.
+        left_out: leave out questions that cannot be used, and append here why; None makes the first one an error.
+
     Raises:
         InputError: nothing to read, or a question without two options, or with an answer that is none of them. The
             message names file and question.
     """
     path = Path(path)
     files = _files(path)
-    examples = [example for file in files for example in _read_file(file)]
+    examples = []
+    for question in (question for file in files for question in _read_file(file)):
+        try:
+            examples.append(_example(*question))
+        except InputError as error:
+            if left_out is None:
+                raise
+            left_out.append(str(error))
     if not examples:
         raise InputError(f"{path}: expected questions with options, found none")
     return examples
@@ -69,11 +81,11 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _read_file(path: Path) -> Iterable[ChoiceExample]:
+def _read_file(path: Path) -> Iterable[_Question]:
     return _from_table(path) if path.suffix.lower() == ".csv" else _from_json(path)
 
 
-def _from_json(path: Path) -> Iterator[ChoiceExample]:
+def _from_json(path: Path) -> Iterator[_Question]:
     content = read_json(path)
     if isinstance(content, dict) and "data" in content:
         content = content["data"]
@@ -90,16 +102,16 @@ def _from_json(path: Path) -> Iterator[ChoiceExample]:
             raise InputError(f'{where}: expected as many "answers" as questions')
         context = passage.get("article", passage.get("context", ""))
         for index, (question, choices, answer) in enumerate(zip(questions, options, answers, strict=True), start=1):
-            yield _example(context, question, choices, answer, f"{where}, question {index}")
+            yield context, question, choices, answer, f"{where}, question {index}"
 
 
-def _from_table(path: Path) -> Iterator[ChoiceExample]:
+def _from_table(path: Path) -> Iterator[_Question]:
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     try:
         for row in reader:
             if row:
                 options = [cell for cell in row[1:-1] if cell.strip()]
-                yield _example("", row[0], options, row[-1].strip(), f"{path}, line {reader.line_num}")
+                yield "", row[0], options, row[-1].strip(), f"{path}, line {reader.line_num}"
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
 

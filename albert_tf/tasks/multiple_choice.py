@@ -38,12 +38,12 @@ class AlbertMultipleChoice(AlbertTask):
         tokenizer: AlbertTokenizer | None = None,
         *,
         classifier_dropout: float = 0.1,
-        name: str = "multiple_choice",
+        name: str = "multiple_choice_model",
     ) -> None:
-        outputs, scorer = pooled_head(backbone, 1, classifier_dropout, "option_score")
+        outputs, scorer = pooled_head(backbone, 1, classifier_dropout, "multiple_choice")
         super().__init__(backbone, tokenizer, backbone.input, outputs, name=name)
         self.classifier_dropout: float = classifier_dropout
-        self.option_score = scorer
+        self.multiple_choice = scorer
         self._accuracy: Any = keras.metrics.SparseCategoricalAccuracy("accuracy")
 
     def settings(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class AlbertMultipleChoice(AlbertTask):
 
     def device_outputs(self, sequence_output: Any, padding_mask: Any) -> dict[str, Any]:
         """`score`, float32 (B, 1), of an option."""
-        return {SCORE: self.option_score(self.backbone.pool(sequence_output))}
+        return {SCORE: self.multiple_choice(self.backbone.pool(sequence_output))}
 
     def training_losses(self, targets: dict[str, Any], outputs: Any) -> Any:
         """Cross-entropy over the options.

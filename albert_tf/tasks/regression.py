@@ -39,17 +39,18 @@ class AlbertTextRegressor(AlbertTask):
         classifier_dropout: float = 0.1,
         name: str = "text_regressor",
     ) -> None:
-        outputs, regressor = pooled_head(backbone, 1, classifier_dropout, "regressor")
+        # Named as checkpoints have it: a classifier with one output.
+        outputs, classifier = pooled_head(backbone, 1, classifier_dropout, "classifier")
         super().__init__(backbone, tokenizer, backbone.input, outputs, name=name)
         self.classifier_dropout: float = classifier_dropout
-        self.regressor = regressor
+        self.classifier = classifier
 
     def settings(self) -> dict[str, Any]:
         return {"classifier_dropout": self.classifier_dropout}
 
     def device_outputs(self, sequence_output: Any, padding_mask: Any) -> dict[str, Any]:
         """`value`, float32 (B, 1)."""
-        return {VALUE: self.regressor(self.backbone.pool(sequence_output))}
+        return {VALUE: self.classifier(self.backbone.pool(sequence_output))}
 
     def training_losses(self, targets: dict[str, Any], outputs: Any) -> Any:
         """Squared error against `value`, float (B,)."""

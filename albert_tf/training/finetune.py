@@ -82,8 +82,8 @@ def finetune(run: RunConfig, *, overwrite: bool = False, report: Callable[[str],
     """
     check_out(run.out, overwrite=overwrite)
     task = TASKS[run.task]
-    train_examples = task.read(run, run.train)
-    valid_examples = None if run.valid is None else task.read(run, run.valid)
+    train_examples = task.read(run, run.train, report)
+    valid_examples = None if run.valid is None else task.read(run, run.valid, report)
     settings = task.head_settings(run, train_examples)
     keras.utils.set_random_seed(run.seed)
     model = build_model(run, settings)

@@ -108,6 +108,9 @@ class MultipleChoiceRun(PooledRun):
     task: ClassVar[str] = "multiple-choice"
     metrics: ClassVar[tuple[str, ...]] = ("accuracy", "loss")
 
+    leave_out_unusable: bool = flag(
+        False, "leave out questions without options or with a wrong answer, and say how many"
+    )
     best_metric: str = flag("accuracy", "validation figure that picks the weights kept", choices=metrics)
 
 

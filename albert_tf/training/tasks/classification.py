@@ -1,6 +1,6 @@
 """Fine-tuning of text classifiers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ class FinetuneClassification:
     model_class = AlbertTextClassifier
     metric = "accuracy"
 
-    def read(self, run: ClassificationRun, path: str) -> list[TextExample]:
+    def read(self, run: ClassificationRun, path: str, report: Callable[[str], None]) -> list[TextExample]:
         return read_examples(
             path, text_column=run.text_column, pair_column=run.pair_column, label_column=run.label_column
         )

@@ -1,7 +1,7 @@
 """What `albert_tf.training.finetune` asks of a task."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -44,8 +44,8 @@ class FinetuneTask(Protocol):
     @property
     def metric(self) -> str: ...
 
-    def read(self, run: Any, path: str) -> list[Any]:
-        """The examples in a file."""
+    def read(self, run: Any, path: str, report: Callable[[str], None]) -> list[Any]:
+        """The examples in a file; what is left out of them is reported."""
 
     def head_settings(self, run: Any, examples: Sequence[Any]) -> dict[str, Any]:
         """The constructor's arguments of a new head, from the training examples."""

@@ -1,6 +1,6 @@
 """Fine-tuning of models for multiple choice."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,12 @@ class FinetuneMultipleChoice:
     model_class = AlbertMultipleChoice
     metric = "accuracy"
 
-    def read(self, run: MultipleChoiceRun, path: str) -> list[ChoiceExample]:
-        return read_choices(path)
+    def read(self, run: MultipleChoiceRun, path: str, report: Callable[[str], None]) -> list[ChoiceExample]:
+        left_out: list[str] = []
+        examples = read_choices(path, left_out=left_out if run.leave_out_unusable else None)
+        if left_out:
+            report(f"{path}: {len(left_out)} questions left out, the first: {left_out[0]}")
+        return examples
 
     def head_settings(self, run: MultipleChoiceRun, examples: Sequence[ChoiceExample]) -> dict[str, Any]:
         return {"classifier_dropout": run.classifier_dropout}

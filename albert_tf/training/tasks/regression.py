@@ -1,6 +1,6 @@
 """Fine-tuning of text regressors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ class FinetuneRegression:
     model_class = AlbertTextRegressor
     metric = "spearman"
 
-    def read(self, run: RegressionRun, path: str) -> list[TextExample]:
+    def read(self, run: RegressionRun, path: str, report: Callable[[str], None]) -> list[TextExample]:
         return read_examples(
             path, text_column=run.text_column, pair_column=run.pair_column, label_column=run.label_column
         )
