@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -34,7 +35,7 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert done.code == 0 and done.err == ""
     assert NAMES[0] == "demo" and set(NAMES) >= {"params", "convert", "finetune", "evaluate", "predict", "export"}
     for name in NAMES:
-        assert f"\n    {name} " in done.out
+        assert re.search(rf"\n    {name}\s", done.out)
     assert "exit codes: 0 done, 1 a check failed, 2 wrong use or bad input" in done.out
 
 

@@ -72,9 +72,12 @@ def test_nothing_is_overwritten_unasked(texts: list[Path], tmp_path: Path) -> No
     (out / "train-00077-00000.tfrecord.gz").write_bytes(b"left over")
     run_pretraining_pipeline(settings_of(texts[1]), tokenizer(), str(out), FLAGS, overwrite=True)
     assert "train-00077-00000.tfrecord.gz" not in contents(out)
-    (out / FILE_NAME).unlink()
-    with pytest.raises(InputError, match="is not a folder of pretraining data"):
+    (out / FILE_NAME).unlink()  # as a pipeline that failed
+    run_pretraining_pipeline(settings_of(texts[1]), tokenizer(), str(out), FLAGS, overwrite=True)
+    (out / "precious.txt").write_text("x", encoding="utf-8")
+    with pytest.raises(InputError, match=r"is not a folder of pretraining data \(.*precious\.txt\)"):
         run_pretraining_pipeline(settings_of(texts[1]), tokenizer(), str(out), FLAGS, overwrite=True)
+    assert (out / "precious.txt").exists() and (out / FILE_NAME).exists()
 
 
 def test_wrong_files(texts: list[Path], tmp_path: Path) -> None:
@@ -87,3 +90,14 @@ def test_wrong_files(texts: list[Path], tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"bad\.txt, line 2: expected UTF-8 text, found byte 0xff"):
         run_pretraining_pipeline(settings_of(tmp_path / "bad.txt"), tokenizer(), str(tmp_path / "bad"), FLAGS)
     assert not (tmp_path / "bad" / FILE_NAME).exists()
+
+
+def test_the_command(texts: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from command_line import albert_tf
+
+    tokenizer().save(tmp_path / "vocabulary")
+    words = ("pretrain-data", *texts, "--tokenizer", tmp_path / "vocabulary", "--max-length", 48)
+    done = albert_tf(capsys)(*words, "--out", tmp_path / "beam", "--beam=--runner=DirectRunner --direct_num_workers=1")
+    assert done.code == 0, done.err
+    assert albert_tf(capsys)(*words, "--out", tmp_path / "here", "--workers", 1).code == 0
+    assert contents(tmp_path / "beam") == contents(tmp_path / "here")

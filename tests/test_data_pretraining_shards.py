@@ -89,6 +89,17 @@ def test_duplicates_have_other_borders(tmp_path: Path) -> None:
     assert len(firsts) > 2 * single.examples
 
 
+def test_examples_are_in_random_order(tmp_path: Path) -> None:
+    """Some shards are mixed in training; the examples of a document must not stand together in them."""
+    vocabulary = WordPieceVocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"])
+    settings = dataclasses.replace(SETTINGS, held_out=0.0)
+    ShardMaker(settings, vocabulary).write(block_of([[f"{word} " * 9] * 50 for word in "abcdefghij"]), tmp_path)
+    pairs = read_pairs(tmp_path / "train-00000-00000.tfrecord.gz")
+    of_document = pairs.token_ids[pairs.begins[:, 0]]
+    neighbours = np.mean(of_document[1:] == of_document[:-1])
+    assert neighbours < 0.3, "a tenth by chance, nine tenths in the order of the text"
+
+
 def test_static_masks(tmp_path: Path) -> None:
     rules = MaskingRules(max_predictions=6)
     (shard,) = maker(held_out=0.0, duplicates=2, static_masks=rules).write(block_of(TEXTS), tmp_path)
@@ -119,6 +130,19 @@ def test_next_sentence_task(tmp_path: Path) -> None:
         InputError, match=r"--nsp: expected at least two documents .* block 00000-00003 is one document"
     ):
         maker(next_sentence=True, held_out=0.0).records(block_of(TEXTS[:1], number=3))
+
+
+def test_a_lone_held_out_document_is_paired_with_training_text(tmp_path: Path) -> None:
+    """The other way round, held-out text would be trained on."""
+    rest = [documents(1, seed=seed, sentences=30)[0] for seed in range(12)]
+    for seed in range(50):
+        shards = maker(next_sentence=True, held_out=0.1, seed=seed).write(block_of(rest), tmp_path / str(seed))
+        held_out = [shard for shard in shards if shard.split == HELD_OUT and shard.documents == 1]
+        if held_out:
+            labels = read_pairs(tmp_path / str(seed) / held_out[0].file).labels
+            assert set(labels.tolist()) == {0, 1}
+            return
+    pytest.fail("no seed holds out one document of twelve")
 
 
 def test_text_without_words() -> None:

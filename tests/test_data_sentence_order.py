@@ -124,7 +124,9 @@ def test_short_targets() -> None:
 def test_a_sentence_that_reaches_a_short_target_gets_a_partner() -> None:
     """The original pairs it with a random document."""
     pairs = pairs_of(numbered_text([[20] * 40] * 200), short=1.0)
-    assert (pairs.lengths >= 20).all(), "whole sentences, none parted"
+    alone = pairs.begins[:, 0] % 800 >= 780  # the last sentence of a document may remain
+    assert (pairs.lengths[~alone] >= 20).all(), "whole sentences, none parted"
+    assert 0 < alone.sum() <= 200
 
 
 def test_truncation_takes_tokens_from_random_ends_of_the_longer_text() -> None:

@@ -12,6 +12,7 @@ from tiny_data import WORDS, TinyFiles, run_quietly, separable_rows, tiny_run
 from tiny_models import randomize
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.cli.main import main
 from albert_tf.config import AlbertConfig
 from albert_tf.data.choices import read_choices
 from albert_tf.data.pipeline import training_dataset
@@ -102,3 +103,16 @@ def test_round_trip(model: AlbertMultipleChoice, tmp_path: Path) -> None:
     question: Any = (["who?"], [["the mill", "the river"]])
     assert MultipleChoicePipeline(restored)(*question) == MultipleChoicePipeline(model)(*question)
     assert np.asarray(restored.multiple_choice.kernel).shape == (16, 1)
+
+
+def test_the_commands_take_it(model: AlbertMultipleChoice, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model.save_pretrained(tmp_path / "run")
+    data, run, file = race_file(tmp_path / "race.json", 4), str(tmp_path / "run"), str(tmp_path / "m.tflite")
+    assert main(["export", "tflite", run, "--out", file, "--recipe", "float32"]) == 0
+    for path in (run, file):
+        assert main(["evaluate", path, "--data", str(data), "--json", f"{path}.json"]) == 0
+    figures = [json.loads(Path(f"{path}.json").read_text()) for path in (run, file)]
+    assert figures[0] == pytest.approx(figures[1], abs=1e-4) and figures[0]["examples"] == 4
+    capsys.readouterr()
+    assert main(["predict", file, "--text", "who?"]) == 2
+    assert "predict takes models of the tasks classification and regression" in capsys.readouterr().err

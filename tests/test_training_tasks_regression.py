@@ -1,12 +1,14 @@
 """Fine-tuning a regressor from a table to a run folder and a `.tflite` file."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tiny_data import TinyFiles, read_json, run_quietly, separable_rows, tiny_run, write_table
 
+from albert_tf.cli.main import main
 from albert_tf.data.tables import read_examples
 from albert_tf.errors import InputError
 from albert_tf.evaluation.evaluate import evaluate
@@ -44,3 +46,20 @@ def test_a_label_that_is_no_number(tiny_files: TinyFiles, tmp_path: Path) -> Non
         train = write_table(tmp_path / "train.tsv", [("the snow", "1.5"), ("the sun", bad)], ("text", "score"))
         with pytest.raises(InputError, match=rf"train.tsv, row 2 \('the sun'\): expected a number .*, got '{bad}'"):
             run_quietly(regression_run(tiny_files, tmp_path / "run", train))
+
+
+def test_the_commands_take_it(tiny_files: TinyFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [(text, VALUES[label]) for text, label in separable_rows(16)]
+    train = write_table(tmp_path / "train.tsv", rows, ("text", "score"))
+    run_quietly(regression_run(tiny_files, tmp_path / "run", train, epochs=1.0))
+    run, file = str(tmp_path / "run"), str(tmp_path / "m.tflite")
+    assert main(["export", "tflite", run, "--out", file, "--recipe", "float32"]) == 0
+    for model in (run, file):
+        assert main(["evaluate", model, "--data", str(train), "--json", f"{model}.json"]) == 0
+    assert read_json(tmp_path / "run.json") == pytest.approx(read_json(tmp_path / "m.tflite.json"), abs=1e-4)
+    capsys.readouterr()
+    assert main(["predict", file, "--text", "the  snow"]) == 0
+    value, text = capsys.readouterr().out.rstrip("\n").split("\t")
+    assert float(value) == pytest.approx(TFLiteRunner(file)(["the  snow"])[0], abs=1e-4) and text == "the snow"
+    assert main(["predict", run, "--text", "the snow", "--jsonl"]) == 0
+    assert json.loads(capsys.readouterr().out).keys() == {"text", "value"}

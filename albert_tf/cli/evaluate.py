@@ -13,7 +13,9 @@ def add_parser(subparsers: Any) -> None:
         epilog="example: albert-tf evaluate sst2.tflite --data dev.tsv",
     )
     parser.add_argument("model", type=Path, help="run folder or .tflite file")
-    parser.add_argument("--data", required=True, help="labelled file: .tsv, .csv or .jsonl")
+    parser.add_argument(
+        "--data", required=True, help="labelled file, .tsv, .csv or .jsonl; for multiple choice as finetune takes it"
+    )
     parser.add_argument(
         "--text-column", help="column of the text: a name, or a number from 0 for a file without header"
     )
@@ -29,19 +31,29 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from albert_tf.cli.models import open_runner
-    from albert_tf.data.tables import read_examples
     from albert_tf.evaluation.evaluate import evaluate
     from albert_tf.evaluation.report import metrics_table, write_json
     from albert_tf.files import refuse_existing
 
     if args.json is not None:
         refuse_existing(args.json, overwrite=args.overwrite, file=True)
-    examples = read_examples(
-        args.data, text_column=args.text_column, pair_column=args.pair_column, label_column=args.label_column
-    )
     model = open_runner(args.model, threads=args.threads)
+    examples = _read(args, model.task)
     metrics = evaluate(model, examples, source=args.data)
     Console().print(metrics_table(metrics, f"{args.model} on {args.data}, {len(examples)} examples"))
     if args.json is not None:
         write_json(args.json, metrics, overwrite=args.overwrite)
     return 0
+
+
+def _read(args: argparse.Namespace, task: str) -> list[Any]:
+    """The examples in the file, as the task has them."""
+    if task == "multiple-choice":
+        from albert_tf.data.choices import read_choices
+
+        return read_choices(args.data)
+    from albert_tf.data.tables import read_examples
+
+    return read_examples(
+        args.data, text_column=args.text_column, pair_column=args.pair_column, label_column=args.label_column
+    )

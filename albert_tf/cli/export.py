@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     from albert_tf.errors import InputError
     from albert_tf.evaluation.report import metrics_table, write_json
     from albert_tf.files import read_text, refuse_existing
-    from albert_tf.tasks.classification import AlbertTextClassifier
+    from albert_tf.tasks.trained import load_task
     from export.tflite import export_tflite
 
     if args.json is not None and args.json.resolve() == args.out.resolve():
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     texts = [line for line in split_lines(read_text(args.text_file)) if line.strip()] if args.text_file else None
     if texts is not None and not texts:
         raise InputError(f"{args.text_file}: expected texts, one a line; the file has none")
-    task = AlbertTextClassifier.from_pretrained(args.run_folder)
+    task = load_task(args.run_folder)
     report = export_tflite(
         task,
         args.out,

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,22 @@ from albert_tf.files import read_text
 from albert_tf.tokenization.rules import without_surrogates
 
 CHUNK = 1024
+# Task → what is printed of an answer: the columns before the text, and the fields of a JSON line.
+ANSWERS: dict[str, tuple[Callable[[Any], tuple[str, ...]], Callable[[Any], dict[str, Any]]]] = {
+    "classification": (
+        lambda answer: (answer.label, f"{answer.score:.4f}"),
+        lambda answer: {"label": answer.label, "probabilities": answer.probabilities},
+    ),
+    "regression": (lambda answer: (f"{answer:.4f}",), lambda answer: {"value": answer}),
+}
 
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "predict",
         help="label texts with a run folder or a .tflite file",
-        description="Label texts. Prints one line a text: label, probability, text, with tabs between.",
+        description="Label texts. Prints one line a text: label, probability, text, with tabs between; a regressor's value "
+        "in place of the first two.",
         epilog='example: albert-tf predict sst2.tflite --text "a gripping, beautifully shot film"',
     )
     parser.add_argument("model", type=Path, help="run folder or .tflite file")
@@ -28,7 +37,7 @@ def add_parser(subparsers: Any) -> None:
     source.add_argument("--text", action="append", help="a text (may be repeated)")
     source.add_argument("--file", type=Path, help="file with one text a line; default: standard input")
     parser.add_argument("--pair", action="append", help="the second text of each --text, for models of text pairs")
-    parser.add_argument("--jsonl", action="store_true", help="print JSON lines with every label's probability")
+    parser.add_argument("--jsonl", action="store_true", help="print JSON lines, with every label's probability")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads for a .tflite file (default 1)")
     parser.set_defaults(run=run)
 
@@ -40,7 +49,13 @@ def run(args: argparse.Namespace) -> int:
     if args.pair is not None and len(args.pair) != len(args.text or ()):
         raise InputError(f"expected one --pair for each --text, got {len(args.pair)} and {len(args.text or ())}")
     lines, size = _texts(args)
-    pipeline = pipeline_of(open_runner(args.model, threads=args.threads))
+    runner = open_runner(args.model, threads=args.threads)
+    if runner.task not in ANSWERS:
+        raise InputError(
+            f"{args.model}: predict takes models of the tasks {' and '.join(ANSWERS)}, this one is for {runner.task}; use "
+            "it from Python"
+        )
+    pipeline, (columns, fields) = pipeline_of(runner), ANSWERS[runner.task]
     answered = False
     while texts := list(islice(lines, size)):
         answered = True
@@ -48,9 +63,9 @@ def run(args: argparse.Namespace) -> int:
         for text, pair, answer in zip(texts, args.pair or [None] * len(texts), answers, strict=True):
             if args.jsonl:
                 given = {"text": text} if pair is None else {"text": text, "pair": pair}
-                print(_json(given | {"label": answer.label, "probabilities": answer.probabilities}), flush=size == 1)
+                print(_json(given | fields(answer)), flush=size == 1)
             else:
-                print(answer.label, f"{answer.score:.4f}", " ".join(text.split()), sep="\t", flush=size == 1)
+                print(*columns(answer), " ".join(text.split()), sep="\t", flush=size == 1)
     if not answered:
         raise InputError(f"{args.file or 'standard input'}: expected texts, one a line; found none")
     return 0

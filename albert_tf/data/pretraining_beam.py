@@ -5,6 +5,7 @@ folder may be on any file system that Beam knows (gs://, s3://, hdfs://).
 """
 
 import codecs
+import re
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,8 @@ from albert_tf.errors import InputError
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 Files = dict[str, bytes]  # name → content
+
+_OURS = re.compile(rf"\.?(train|held_out)-[\d-]+\.tfrecord(\.gz)?(\..*)?|{re.escape(FILE_NAME)}|{TOKENIZER_FOLDER}")
 
 
 def run_pretraining_pipeline(
@@ -80,9 +83,13 @@ def _prepare(out: str, *, overwrite: bool) -> None:
     held = [found.path for found in FileSystems.match([FileSystems.join(out, "*")])[0].metadata_list]
     if held and not overwrite:
         raise InputError(f"{out} exists already; pass --overwrite to replace it, or choose another name")
-    # A mistyped name must not cost anyone a folder.
-    if held and not FileSystems.exists(FileSystems.join(out, FILE_NAME)):
-        raise InputError(f"{out} is not a folder of pretraining data, so it is not replaced; choose another name")
+    # A mistyped name must not cost anyone a folder; what a pipeline that failed has left is no loss.
+    others = [path for path in held if not _OURS.fullmatch(FileSystems.split(path)[1])]
+    if others:
+        raise InputError(
+            f"{out} is not a folder of pretraining data ({', '.join(sorted(others)[:10])}), so it is not replaced; choose "
+            "another name"
+        )
     if held:
         FileSystems.delete([out])
     if not FileSystems.exists(out):
