@@ -60,7 +60,9 @@ def test_wrong_use(files, tmp_path, capsys):
     assert_refused(command("train-vocab", *files, "--size", 9000, "--out", out), "9000 is more than this text gives")
     assert_refused(command("train-vocab", *files, "--size", 140, "--sample", 0, "--out", out), "--sample", "above 0")
     assert_refused(command("train-vocab", *files, "--size", 140, "--symbol", "[CLS]", "--out", out), "'[CLS]'")
-    assert_refused(command("train-vocab", *files, "--size", 140, "--max-length", 2, "--out", out), "--max-length", "got 2")
+    assert_refused(
+        command("train-vocab", *files, "--size", 140, "--max-length", 2, "--out", out), "--max-length", "got 2"
+    )
     (tmp_path / "bad.txt").write_bytes(b"fine\nbad \xff\n")
     bad = command("train-vocab", *files, tmp_path / "bad.txt", "--size", 140, "--out", out)
     assert_refused(bad, "bad.txt, line 2", "0xff")

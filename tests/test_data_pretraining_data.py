@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pretraining_texts import documents, tokenizer, write_documents
+from scipy.stats import chisquare
 
 from albert_tf.data.masking import MaskingRules
 from albert_tf.data.pretraining_data import PretrainingData
 from albert_tf.data.pretraining_making import make_pretraining_data
 from albert_tf.data.pretraining_manifest import FILE_NAME, HELD_OUT, TRAIN, PretrainingDataSettings
 from albert_tf.errors import InputError
+from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 RULES = MaskingRules()
 BATCH = 8
@@ -229,3 +231,28 @@ def test_static_masks_are_for_others(copy: Path) -> None:
     (copy / FILE_NAME).write_text(dataclasses.replace(data.manifest, settings=settings).to_json(), encoding="utf-8")
     with pytest.raises(InputError, match="made with --static-masks, for other systems"):
         PretrainingData(copy)
+
+
+def test_statistics_of_real_text(shared_data: Path, tmp_path: Path) -> None:
+    """Encyclopedia text with the published vocabulary: rates as published, by χ²."""
+    text = (shared_data / "corpora_en/wiki_vital.txt").read_bytes()[:600_000].rpartition(b"\n\n")[0]
+    (tmp_path / "text.txt").write_bytes(text)
+    published = AlbertTokenizer.from_pretrained(shared_data / "albert_vocab_en/30k-clean.model")
+    settings = PretrainingDataSettings((str(tmp_path / "text.txt"),), max_length=128)
+    make_pretraining_data(settings, published, tmp_path / "data", workers=1)
+    data = PretrainingData(tmp_path / "data")
+    labels: Counter[int] = Counter()
+    actions: Counter[str] = Counter()
+    masked = tokens = 0
+    for batch in itertools.islice(data.batches(16, RULES, 0), 5 * (data.num_examples // 16)):
+        labels.update(batch["sentence_order_labels"].tolist())
+        tokens += int(batch["padding_mask"].sum())
+        masked += int(batch["masked_weights"].sum())
+        now = np.take_along_axis(batch["token_ids"], batch["masked_positions"], axis=1)[batch["masked_weights"] > 0]
+        before = batch["masked_ids"][batch["masked_weights"] > 0]
+        kinds = np.where(now == published.vocabulary.mask_id, "mask", np.where(now == before, "same", "random"))
+        actions.update(kinds.tolist())
+    assert chisquare([labels[0], labels[1]]).pvalue > 1e-3
+    shares = np.array([0.8, 0.1, 0.1]) * masked
+    assert chisquare([actions[kind] for kind in ("mask", "same", "random")], shares).pvalue > 1e-3
+    assert masked / tokens == pytest.approx(0.15, abs=0.002)

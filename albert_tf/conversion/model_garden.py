@@ -201,6 +201,8 @@ def _matched(graph: ObjectGraph, parts: Mapping[str, Part]) -> tuple[dict[str, s
             if key is None or key not in shapes:
                 missing.append(f"{path} (our {ours})")
                 continue
+            if key in known:
+                raise InputError(f"{graph.reader.prefix}: {key} is the variable of two places, {ours} and another")
             known.add(key)
             keys[ours] = key
             expected = None
@@ -239,7 +241,10 @@ def _fitting(fields: Fields, sizes: Mapping[str, int], *, masked_lm: bool, sourc
             f"{source}: the masked-word head has the activation {head}, the encoder {fields['activation']}; albert-tf "
             "has one for both"
         )
-    return AlbertConfig(**dimensions, **{field: fields[field] for field in _NOT_IN_WEIGHTS if field in fields})
+    try:
+        return AlbertConfig(**dimensions, **{field: fields[field] for field in _NOT_IN_WEIGHTS if field in fields})
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
 
 
 def _given_fields(config: AlbertConfig | str | Path) -> Fields:
