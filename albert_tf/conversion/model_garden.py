@@ -201,7 +201,7 @@ def _matched(graph: ObjectGraph, parts: Mapping[str, Part]) -> tuple[dict[str, s
             if key is None or key not in shapes:
                 missing.append(f"{path} (our {ours})")
                 continue
-            if key in known:
+            if key in known and keys.get(ours) != key:
                 raise InputError(f"{graph.reader.prefix}: {key} is the variable of two places, {ours} and another")
             known.add(key)
             keys[ours] = key

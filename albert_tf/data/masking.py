@@ -163,8 +163,9 @@ def choose_ngrams(words: Words, max_ngram: int, budgets: Array, draws: Array) ->
     """
     token_of = np.minimum(words.begins[:, :-1], draws.shape[1] - 1)
     rank, size = (np.take_along_axis(draws[..., i], token_of, axis=1) for i in (0, 1))
-    # Stable: of equal numbers the same one comes first on every machine.
-    order = np.argsort(np.where(words.fixed, np.inf, rank).astype(np.float32), axis=1, kind="stable")
+    # Number and place in one integer: they sort faster, and in one order only, whatever the machine.
+    keys = (np.where(words.fixed, 1, rank) * (1 << 24)).astype(np.int64) << 32 | np.arange(rank.shape[1])
+    order = np.sort(keys, axis=1) & 0xFFFFFFFF
     drawn = _drawn_counts(words.fixed, max_ngram, size)
     candidates = np.sum(~words.fixed, axis=1)
     left = budgets.copy()

@@ -106,7 +106,8 @@ def published_records(batch: Mapping[str, Array]) -> list[bytes]:
     for name, feature in PUBLISHED_FEATURES.items():
         rows = batch[name].reshape(count, -1)
         if rows.dtype == np.float32:
-            columns[feature] = [(FLOAT, row.astype("<f4").tobytes()) for row in rows]
+            content, size = rows.astype("<f4").tobytes(), 4 * rows.shape[1]
+            columns[feature] = [(FLOAT, content[a : a + size]) for a in range(0, len(content), size)]
         else:
             packed, offsets = packed_int64(rows)
             edges = offsets[:: rows.shape[1]].tolist()

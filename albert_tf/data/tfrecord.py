@@ -23,6 +23,7 @@ _HEADER = struct.Struct("<QI")
 _FOOTER = struct.Struct("<I")
 _CRC32C_POLYNOMIAL = 0x82F63B78  # Castagnoli, bits reversed
 _MASK_DELTA = 0xA282EAD8  # crc32c.h of TensorFlow
+_CRCS_TOGETHER = 4096  # few enough for the processor's cache
 
 
 def write_records(path: Path, records: Sequence[bytes], *, compressed: bool) -> None:
@@ -72,24 +73,31 @@ def read_records(path: Path) -> list[bytes]:
 
 
 def masked_crcs(texts: Sequence[bytes]) -> list[int]:
-    """TensorFlow's masked CRC32C of each of `texts`, all together: a step of NumPy for each byte of the longest."""
+    """TensorFlow's masked CRC32C of each of `texts`, many together: a step of NumPy for each byte of the longest."""
+    lengths = np.array([len(text) for text in texts], np.int64)
+    order = np.argsort(-lengths, kind="stable")  # those of like length together, the longest first
+    result = np.empty(len(texts), np.uint32)
+    for begin in range(0, len(texts), _CRCS_TOGETHER):
+        chosen = order[begin : begin + _CRCS_TOGETHER]
+        result[chosen] = _crcs([texts[index] for index in chosen.tolist()])
+    masked = ((result >> 15) | (result << 17)) + np.uint32(_MASK_DELTA)
+    return [int(crc) for crc in masked.tolist()]
+
+
+def _crcs(texts: Sequence[bytes]) -> Array:
+    """CRC32C of texts that are sorted by length, the longest first."""
     lengths = np.array([len(text) for text in texts])
-    order = np.argsort(-lengths, kind="stable")
+    longest = int(lengths[0])
+    rows = np.zeros((len(texts), longest), np.uint8)
+    for row, text in zip(rows, texts, strict=True):
+        row[: len(text)] = np.frombuffer(text, np.uint8)
+    columns = np.ascontiguousarray(rows.T)
     crcs = np.full(len(texts), 0xFFFFFFFF, np.uint32)
-    if len(texts):
-        longest = int(lengths[order[0]])
-        columns = np.zeros((longest, len(texts)), np.uint8)
-        for column, index in enumerate(order.tolist()):
-            columns[: lengths[index], column] = np.frombuffer(texts[index], np.uint8)
-        active = np.searchsorted(-lengths[order], -np.arange(longest), side="left")
-        for position, count in enumerate(active.tolist()):
-            crc = crcs[:count]
-            crcs[:count] = _CRC_TABLE[(crc ^ columns[position, :count]) & 0xFF] ^ (crc >> 8)
-    crcs ^= np.uint32(0xFFFFFFFF)
-    masked = ((crcs >> 15) | (crcs << 17)) + np.uint32(_MASK_DELTA)
-    result = np.empty_like(masked)
-    result[order] = masked
-    return result.tolist()
+    longer = np.searchsorted(-lengths, -np.arange(longest), side="left").tolist()  # than each position
+    for position, count in enumerate(longer):
+        crc = crcs[:count]
+        crcs[:count] = _CRC_TABLE[(crc ^ columns[position, :count]) & 0xFF] ^ (crc >> 8)
+    return crcs ^ np.uint32(0xFFFFFFFF)
 
 
 def _crc_table() -> Array:
@@ -124,13 +132,19 @@ def encode_example(features: Mapping[str, tuple[int, bytes]]) -> bytes:
 def packed_int64(values: Array) -> tuple[bytes, Array]:
     """Numbers from 0 to 2**35 - 1 as protocol-buffer varints, and where each begins, and the end, int (n + 1,): slices of
     the bytes are lists of some of the numbers. All at once: a call for each list takes many times as long."""
-    numbers = values.astype(np.int64).reshape(-1)
+    numbers = values.reshape(-1)
     sizes = np.ones(len(numbers), np.int64)
     for bits in (7, 14, 21, 28):
+        if int(numbers.max(initial=0)) >> bits == 0:
+            break
         sizes += numbers >= 1 << bits
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    longest = int(sizes.max(initial=1))
+    offsets = np.zeros(len(numbers) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    if longest == 1:
+        return numbers.astype(np.uint8).tobytes(), offsets
     packed = np.zeros(int(offsets[-1]), np.uint8)
-    for place in range(int(sizes.max(initial=0))):
+    for place in range(longest):
         here = np.flatnonzero(sizes > place)
         continued = (sizes[here] > place + 1) << 7
         packed[offsets[here] + place] = (numbers[here] >> 7 * place) & 0x7F | continued

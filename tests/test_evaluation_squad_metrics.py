@@ -1,0 +1,74 @@
+"""`albert_tf.evaluation.squad_metrics` on answers scored by hand; beside the official script in the clients' tests."""
+
+import pytest
+
+from albert_tf.data.squad import Answer, QuestionExample
+from albert_tf.errors import InputError
+from albert_tf.evaluation.squad_metrics import chinese_exact_match, chinese_f1, exact_match, f1, squad_metrics
+
+
+def question(identifier: str, *answers: str) -> QuestionExample:
+    return QuestionExample(identifier, "", "", tuple(Answer(answer, 0) for answer in answers))
+
+
+@pytest.mark.parametrize(
+    ("answer", "right", "exact", "overlap"),
+    [
+        ("The Normans!", "normans", 1, 1),
+        ("in the 10th century", "10th century", 0, 0.8),  # "in" is one word too many: 2 · 2 / 5
+        ("a b b", "b b c", 0, 0.8),  # "a" is an article: 2 · 2 / (2 + 3)
+        ("Paris", "London", 0, 0),
+        ("", "London", 0, 0),
+        ("", "", 1, 1),
+        ("the", "", 1, 1),  # nothing is left of an article
+        ("U.S.A.", "USA", 1, 1),
+    ],
+)
+def test_english(answer: str, right: str, exact: float, overlap: float) -> None:
+    assert exact_match(answer, right) == exact
+    assert f1(answer, right) == pytest.approx(overlap)
+
+
+@pytest.mark.parametrize(
+    ("answer", "right", "exact", "overlap"),
+    [
+        ("《战国无双3》", "战国无双3", 1, 1),
+        ("光荣", "光荣和ω-force", 0, 2 * 2 / (2 + 5)),  # ω and force are words of their own
+        ("二零零五年", "年", 0, 2 * 1 / 6),
+        ("北京", "上海", 0, 0),
+        ("", "上海", 0, 0),
+    ],
+)
+def test_chinese(answer: str, right: str, exact: float, overlap: float) -> None:
+    assert chinese_exact_match(answer, right) == exact
+    assert chinese_f1(answer, right) == pytest.approx(overlap)
+
+
+def test_the_best_of_several_right_answers_counts() -> None:
+    figures = squad_metrics([question("a", "10th century", "in the 10th century")], {"a": "in 10th century"})
+    assert figures == {"exact_match": 100.0, "f1": 100.0, "examples": 1}
+
+
+def test_questions_without_an_answer() -> None:
+    examples = [question("a", "Rome"), question("b"), question("c"), question("d", "red house")]
+    figures = squad_metrics(examples, {"a": "Rome", "b": "", "c": "Oslo", "d": "house"})
+    assert figures["exact_match"] == 50.0 and figures["f1"] == pytest.approx(100 * (1 + 1 + 0 + 2 / 3) / 4)
+    assert figures["answerable_exact_match"] == 50.0 and figures["unanswerable_exact_match"] == 50.0
+    assert (figures["answerable_examples"], figures["unanswerable_examples"]) == (2, 2)
+
+
+def test_the_threshold_is_where_most_are_right() -> None:
+    """Withheld above 0.3: "c", which has no answer; withheld from the start would be 2 of 4 right."""
+    examples = [question("a", "Rome"), question("b"), question("c"), question("d", "red house")]
+    scores = {"a": 0.1, "b": 0.9, "c": 0.5, "d": 0.3}
+    figures = squad_metrics(examples, {"a": "Rome", "b": "x", "c": "Oslo", "d": "red house"}, scores)
+    assert figures["exact_match"] == 50.0
+    assert (figures["best_exact_match"], figures["best_exact_match_threshold"]) == (100.0, 0.3)
+    assert (figures["best_f1"], figures["best_f1_threshold"]) == (100.0, 0.3)
+
+
+def test_what_cannot_be_compared() -> None:
+    with pytest.raises(InputError, match=r"an answer to each of 1 questions; 1 have none: \['a'\]"):
+        squad_metrics([question("a", "x")], {})
+    with pytest.raises(InputError, match="language: expected one of english, chinese; got 'french'"):
+        squad_metrics([question("a", "x")], {"a": "x"}, language="french")
