@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
+BEAM := .venv-beam
 STAMP := $(VENV)/.installed
 
 .PHONY: demo test test-clients lint bench clean
@@ -11,11 +12,12 @@ demo: $(STAMP)  ## the main job end to end: fine-tune, export int8 TFLite, run i
 	$(BIN)/albert-tf demo --out runs/demo --overwrite
 
 test: $(STAMP)  ## all tests but those of other runtimes
-	$(BIN)/python -m pytest -m "not clients" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not clients" -n 2 --dist loadfile --ignore tests/test_clients_beam.py
 
-test-clients: $(STAMP) $(PEERS)/.installed  ## tests that need runtimes and systems beside ours
-	$(BIN)/python -m pytest -m clients --ignore-glob "*/test_clients_peers_*"
+test-clients: $(STAMP) $(PEERS)/.installed $(BEAM)/.installed  ## tests that need runtimes and systems beside ours
+	$(BIN)/python -m pytest -m clients --ignore-glob "*/test_clients_peers_*" --ignore tests/test_clients_beam.py
 	$(PEERS)/bin/python -m pytest -m clients tests/test_clients_peers_*.py
+	$(BEAM)/bin/python -m pytest -m clients tests/test_clients_beam.py
 
 lint: $(STAMP)  ## style, types
 	$(BIN)/ruff check .
@@ -26,7 +28,7 @@ bench: $(PEERS)/.installed  ## every benchmark, on real data in ALBERT_TF_DATA; 
 	for script in $(filter-out benchmarks/common.py,$(wildcard benchmarks/*.py)); do $(PEERS)/bin/python $$script || exit 1; done
 
 clean:
-	rm -rf $(VENV) $(PEERS) runs build *.egg-info
+	rm -rf $(VENV) $(PEERS) $(BEAM) runs build *.egg-info
 
 $(STAMP): setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -38,4 +40,10 @@ $(PEERS)/.installed: setup.py constraints-peers.txt
 	$(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --constraint constraints-peers.txt pip setuptools
 	$(PEERS)/bin/python -m pip install --quiet --constraint constraints-peers.txt --editable ".[garden,peers]" pytest
+	touch $@
+
+$(BEAM)/.installed: setup.py constraints-beam.txt
+	$(PYTHON) -m venv $(BEAM)
+	$(BEAM)/bin/python -m pip install --quiet --constraint constraints-beam.txt pip setuptools
+	$(BEAM)/bin/python -m pip install --quiet --constraint constraints-beam.txt --editable ".[beam]" pytest
 	touch $@

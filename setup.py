@@ -40,7 +40,9 @@ setup(
     ],
     extras_require={
         "garden": ["pyyaml>=6", "tf-models-official==2.20.0"],
-        "beam": ["apache-beam>=2.77"],
+        # In an environment of its own: Beam wants protobuf below 7, which later SentencePiece packages do not take.
+        "beam": ["apache-beam>=2.77", "sentencepiece>=0.2,<0.2.2"],
+        "chinese": ["jieba>=0.42"],
         "hub": ["huggingface_hub>=0.24", "kagglehub>=0.3"],
         # What tests and benchmarks compare with.
         "peers": ["keras-hub==0.32.0", "torch>=2.8", "transformers>=5"],

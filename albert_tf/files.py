@@ -26,7 +26,7 @@ def written_whole(path: str | Path, *, overwrite: bool = False) -> Iterator[Path
     refuse_existing(path, overwrite=overwrite)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", dir=path.parent))  # names may have 255 bytes
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error} ({error.filename})") from error
     try:
@@ -53,9 +53,17 @@ def _put(new: Path, path: Path, *, aside: Path) -> None:
 
 def refuse_existing(path: str | Path, *, overwrite: bool, file: bool = False) -> None:
     """Raises InputError when `path` exists and may not be overwritten: a folder by a file (`file`) never."""
+    if Path(path).name in ("", ".."):
+        raise InputError(f"{path}: a folder that the working directory is in; give a name of its own")
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:  # no permission, a name that is too long, a zero byte in it
+        raise InputError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
     if file:
         _refuse_folder(Path(path))
-    if os.path.lexists(path) and not overwrite:
+    if not overwrite:
         raise InputError(f"{path} exists already; pass --overwrite to replace it, or choose another name")
 
 

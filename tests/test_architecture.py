@@ -38,6 +38,8 @@ LIGHT = (
     "albert_tf.presets",
     "albert_tf.tokenization.tokenizer",
     "albert_tf.data.tables",
+    "albert_tf.data.pretraining_data",
+    "albert_tf.data.pretraining_making",
     "albert_tf.inference.pipelines",
     "albert_tf.evaluation.classification_metrics",
     "albert_tf.evaluation.evaluate",

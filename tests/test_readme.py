@@ -34,7 +34,11 @@ TREE_LINE = re.compile(r"^((?:  )*)(\S+)(?: {2,}\S.*)?$")
 OPERATORS = set("|&;<>()")
 TIMEOUT_SECONDS = 300
 # Options in the text that are not of `albert-tf`: those of pip, of TensorBoard and of the benchmarks.
-FOREIGN_OPTIONS = {"--no-deps", "--logdir", "--texts", "--turns"}
+FOREIGN_OPTIONS = {
+    *("--no-deps", "--logdir", "--texts", "--turns", "--megabytes"),
+    # of Apache Beam, as words end at an underscore here
+    *("--runner", "--direct", "--flink", "--environment", "--project", "--region", "--temp", "--sdk"),
+}
 
 
 def fences(page: Path) -> list[tuple[str, str]]:

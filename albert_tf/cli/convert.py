@@ -124,6 +124,7 @@ def run(args: argparse.Namespace) -> int:
     """
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     refuse_existing(args.out, overwrite=args.overwrite)  # before the long part
     if args.verify and args.to in _FORMS:
@@ -152,7 +153,7 @@ def run(args: argparse.Namespace) -> int:
         ("written to", f"{args.out} ({_megabytes(Path(args.out)):.1f} MB)"),
         *(("otherwise there", note) for note in notes),
     ):
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # a name of a file or label may have brackets
     Console().print(table)
     if args.verify:
         from albert_tf.evaluation.parity import check_written
@@ -178,7 +179,8 @@ def _verify(checkpoint: Checkpoint) -> None:
     if checkpoint.form not in FRAMEWORKS:
         Console().print(
             f"{checkpoint.source}: read as a whole; no other framework here runs a checkpoint of this form "
-            f"({checkpoint.form}), so there are no outputs to compare"
+            f"({checkpoint.form}), so there are no outputs to compare",
+            markup=False,
         )
         return
     compared = compare_with_framework(checkpoint)

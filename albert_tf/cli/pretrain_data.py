@@ -70,6 +70,20 @@ def add_parser(subparsers: "Subparsers") -> None:
     add("--seed", type=int, default=0, metavar="N", help="of everything random (default 0)")
     add("--workers", type=int, metavar="N", help="processes (default: one for each core)")
     add("--shard-megabytes", type=float, default=4.0, metavar="N", help="text of one file of examples (default 4)")
+    _add_other_systems(parser)
+    add(
+        "--beam",
+        metavar="FLAGS",
+        help="run as an Apache Beam pipeline (extra: beam) with these options of it, all in one word, as in "
+        '--beam="--runner=FlinkRunner --flink_master=host:8081"; TEXT may then be patterns and, like FOLDER, anywhere that '
+        "Beam reads (gs://, s3://, hdfs://)",
+    )
+    add("--overwrite", action="store_true", help="replace FOLDER; forget an interrupted call")
+    add("--json", type=Path, metavar="FILE", help="write the totals here too")
+    parser.set_defaults(run=run)
+
+
+def _add_other_systems(parser: argparse.ArgumentParser) -> None:
     fixed = parser.add_argument_group(
         "examples for other systems",
         "files that run_pretraining.py of google-research/albert and TF Model Garden read; albert-tf pretrain does not",
@@ -83,16 +97,6 @@ def add_parser(subparsers: "Subparsers") -> None:
         metavar="N",
         help="masked tokens of an example at most (default: --masked-share of --max-length)",
     )
-    add(
-        "--beam",
-        metavar="FLAGS",
-        help="run as an Apache Beam pipeline (extra: beam) with these options of it, all in one word, as in "
-        '--beam="--runner=FlinkRunner --flink_master=host:8081"; TEXT may then be patterns and, like FOLDER, anywhere that '
-        "Beam reads (gs://, s3://, hdfs://)",
-    )
-    add("--overwrite", action="store_true", help="replace FOLDER; forget an interrupted call")
-    add("--json", type=Path, metavar="FILE", help="write the totals here too")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

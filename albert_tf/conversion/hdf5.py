@@ -19,7 +19,7 @@ from albert_tf.conversion.stored import StoredTensor, refuse_pointer
 from albert_tf.errors import InputError
 
 # A file of Keras is listed in a fraction of a second.
-_MOST_SECONDS = 60
+_MOST_SECONDS = 30
 _MOST_BYTES = 4 * 2**30
 _MOST_OBJECTS = 100_000
 _COMMAND = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from albert_tf.conversion import hdf5; hdf5.main()"

@@ -91,7 +91,7 @@ def _prepare(out: str, *, overwrite: bool) -> None:
             "another name"
         )
     if held:
-        FileSystems.delete([out])
+        FileSystems.delete(held)
     if not FileSystems.exists(out):
         FileSystems.mkdirs(out)
 

@@ -148,8 +148,9 @@ def check_differences(compared: list[Difference], source: str) -> None:
 def difference_table(compared: list[Difference], title: str) -> "Table":
     """For the terminal."""
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(title), title_justify="left")
     table.add_column("output")
     for name in ("largest difference", "at most", "largest value"):
         table.add_column(name, justify="right")
