@@ -36,6 +36,7 @@ setup(
         "scikit-learn>=1.4",
         "scipy>=1.10",
         "sentencepiece>=0.2",
+        "seqeval>=1.2.2",
         "tensorboard>=2.20",  # TensorFlow 2.21 no longer brings it
     ],
     extras_require={

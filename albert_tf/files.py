@@ -32,7 +32,7 @@ def written_whole(path: str | Path, *, overwrite: bool = False) -> Iterator[Path
     try:
         temporary = scratch / path.name
         yield temporary
-        _put(temporary, path, aside=scratch / f"replaced.{path.name}")
+        _put(temporary, path, aside=scratch / f"replaced.{path.name[:40]}")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -57,7 +57,7 @@ def refuse_existing(path: str | Path, *, overwrite: bool, file: bool = False) ->
         raise InputError(f"{path}: a folder that the working directory is in; give a name of its own")
     try:
         os.lstat(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # of the second, who makes the folder above will tell
         return
     except (OSError, ValueError) as error:  # no permission, a name that is too long, a zero byte in it
         raise InputError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
@@ -82,7 +82,10 @@ def refuse_other_folder(folder: Path, mark: str, what: str, *, overwrite: bool) 
     refuse_existing(folder, overwrite=overwrite)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give the name of a folder to create")
-    held = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    try:
+        held = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    except OSError as error:
+        raise InputError(f"cannot write {folder}: {error.strerror or error}") from error
     if held and mark not in held:
         more = f" and {len(held) - 10} more" if len(held) > 10 else ""
         raise InputError(

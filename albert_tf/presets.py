@@ -23,7 +23,7 @@ from albert_tf.conversion.keras_hub import read_keras_hub
 from albert_tf.conversion.model_garden import read_model_garden
 from albert_tf.conversion.saved_model import FILE_NAME as SAVED_MODEL_FILE
 from albert_tf.conversion.saved_model import saved_model_vocabulary
-from albert_tf.conversion.stored import read_largest_first, safetensors_in
+from albert_tf.conversion.stored import read_largest_first, safetensors_in, write_safetensors
 from albert_tf.conversion.tf1 import read_tf1
 from albert_tf.conversion.tf1_files import vocabulary_in
 from albert_tf.errors import InputError
@@ -203,8 +203,6 @@ def save_preset(
             size.
         ValueError: an extra file's name is a path or that of a preset's own file.
     """
-    from safetensors.numpy import save_file
-
     folder = Path(folder)
     for name, weight in weights.items():
         if weight.dtype not in _STORED_TYPES:
@@ -213,7 +211,7 @@ def save_preset(
         _check_vocabulary(config, tokenizer, source=str(folder))
     with written_checkpoint(folder, WEIGHTS_FILE, "a preset", config, weights, overwrite=overwrite) as temporary:
         config.to_json(temporary / CONFIG_FILE)
-        save_file({name: np.ascontiguousarray(weight) for name, weight in weights.items()}, temporary / WEIGHTS_FILE)
+        write_safetensors(temporary / WEIGHTS_FILE, {name: np.ascontiguousarray(w) for name, w in weights.items()})
         if tokenizer is not None:
             tokenizer.save(temporary)
         for name, contents in (extra_files or {}).items():

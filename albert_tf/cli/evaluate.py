@@ -14,7 +14,9 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("model", type=Path, help="run folder or .tflite file")
     parser.add_argument(
-        "--data", required=True, help="labelled file, .tsv, .csv or .jsonl; for multiple choice as finetune takes it"
+        "--data",
+        required=True,
+        help="labelled file: .tsv, .csv, .jsonl; for multiple choice and tagging as in finetune",
     )
     parser.add_argument(
         "--text-column", help="column of the text: a name, or a number from 0 for a file without header"
@@ -52,6 +54,10 @@ def _read(args: argparse.Namespace, task: str) -> list[Any]:
         from albert_tf.data.choices import read_choices
 
         return read_choices(args.data)
+    if task == "tagging":
+        from albert_tf.data.conll import read_tagged
+
+        return read_tagged(args.data)
     from albert_tf.data.tables import read_examples
 
     return read_examples(

@@ -25,6 +25,7 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion.assign import check_finite, check_shapes
+from albert_tf.errors import InputError
 from albert_tf.files import refuse_other_folder, written_whole
 from albert_tf.parameters import backbone_weight_shapes, pretraining_head_weight_shapes
 
@@ -109,13 +110,16 @@ def written_checkpoint(
         weights: our names.
 
     Raises:
-        InputError: the folder exists, or is not of this form, or the weights do not fit the config.
+        InputError: the folder exists, or is not of this form, or the weights do not fit the config, or the disk is full.
     """
     refuse_other_folder(folder, mark, what, overwrite=overwrite)
     check_weights(config, weights, source=f"weights for {folder}")
-    with written_whole(folder, overwrite=overwrite) as temporary:
-        temporary.mkdir()
-        yield temporary
+    try:
+        with written_whole(folder, overwrite=overwrite) as temporary:
+            temporary.mkdir()
+            yield temporary
+    except OSError as error:
+        raise InputError(f"cannot write {folder}: {error.strerror or error}; nothing was written") from error
 
 
 def unnamed_labels(count: int) -> list[str]:

@@ -29,7 +29,7 @@ from albert_tf.conversion.huggingface_config import (
     read_fields,
 )
 from albert_tf.conversion.huggingface_tokenizer import read_tokenizer_files, write_tokenizer_files
-from albert_tf.conversion.stored import StoredTensor, read_largest_first, safetensors_in, sharded
+from albert_tf.conversion.stored import StoredTensor, read_largest_first, safetensors_in, sharded, write_safetensors
 from albert_tf.conversion.torch_file import torch_tensors_in
 from albert_tf.errors import InputError
 from albert_tf.parameters import Shapes, backbone_weight_shapes, pretraining_head_weight_shapes
@@ -172,8 +172,6 @@ def write_huggingface(
     Raises:
         InputError: the folder exists, or transformers has no form for the architecture or the head.
     """
-    from safetensors.numpy import save_file
-
     folder = Path(folder)
     grouped = grouped_config(config, "Hugging Face")
     architecture = _architecture(weights)
@@ -193,7 +191,7 @@ def write_huggingface(
         text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
         (temporary / CONFIG_NAME).write_text(text, encoding="utf-8")
         tensors = _tensors(grouped, with_projection(config, weights), prefixed=architecture != "AlbertModel")
-        save_file(tensors, temporary / WEIGHTS_FILE, metadata={"format": "pt"})
+        write_safetensors(temporary / WEIGHTS_FILE, tensors, {"format": "pt"})
         if tokenizer is not None:
             differences += write_tokenizer_files(temporary, tokenizer)
     return differences

@@ -287,11 +287,14 @@ def _write(
 ) -> None:
     import h5py
 
-    with h5py.File(path, "w") as file:
-        for ours, weight in weights.items():
-            name = table[ours]
-            layer, *owners, number = name.split("/")
-            marked = [owner if owner in _PLAIN_OWNERS else f"_{owner}" for owner in owners]
-            group = "/".join(("layers", groups[layer], *marked, "vars"))
-            file.require_group(f"layers/{groups[layer]}/vars").attrs["name"] = layer
-            file.require_group(group)[number] = weight.reshape(_their_shape(name, weight.shape, config))
+    try:
+        with h5py.File(path, "w") as file:
+            for ours, weight in weights.items():
+                name = table[ours]
+                layer, *owners, number = name.split("/")
+                marked = [owner if owner in _PLAIN_OWNERS else f"_{owner}" for owner in owners]
+                group = "/".join(("layers", groups[layer], *marked, "vars"))
+                file.require_group(f"layers/{groups[layer]}/vars").attrs["name"] = layer
+                file.require_group(group)[number] = weight.reshape(_their_shape(name, weight.shape, config))
+    except RuntimeError as error:  # so h5py tells of a full disk, too
+        raise OSError(str(error).partition(",")[0]) from error

@@ -38,6 +38,7 @@ from albert_tf.conversion.stored import read_largest_first
 from albert_tf.conversion.tf1_files import (
     checkpoint_prefix,
     closest,
+    errors_of_the_disk,
     prefix_in,
     refuse_patterns,
     vocabulary_in,
@@ -175,7 +176,8 @@ def write_model_garden(
     what = "a Model Garden checkpoint"
     with written_checkpoint(folder, "checkpoint", what, config, weights, overwrite=overwrite) as temporary:
         objects = _objects(config, weights, source=f"weights for {folder}")
-        _trackable(objects, {}).save(str(temporary / "ckpt"))
+        with errors_of_the_disk():
+            _trackable(objects, {}).save(str(temporary / "ckpt"))
         published = config.activation != "gelu_erf"
         config.to_json(temporary / ("albert_config.json" if published else "config.json"), published=published)
         if tokenizer is not None:
@@ -260,7 +262,7 @@ def _found_fields(folder: Path) -> Fields:
     """What a SavedModel says, else the one config file in the folder."""
     if (folder / SAVED_MODEL_FILE).is_file() and (fields := saved_model_fields(folder)):
         return fields
-    files = [path for pattern in _CONFIGS for path in closest(folder, pattern)]
+    files = closest(folder, *_CONFIGS)
     if len(files) == 1:
         return _given_fields(files[0])
     raise InputError(

@@ -8,6 +8,7 @@ from typing import Any
 from albert_tf.conversion.archive import keep_until_exit
 from albert_tf.conversion.tf1_files import vocabulary_in
 from albert_tf.errors import InputError
+from albert_tf.files import refuse_special
 
 FILE_NAME = "saved_model.pb"
 
@@ -22,6 +23,7 @@ def read_saved_model(folder: Path) -> Any:
     from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
     path = folder / FILE_NAME
+    refuse_special(path)
     try:
         return SavedModel.FromString(path.read_bytes()).meta_graphs[0]
     except (DecodeError, IndexError, OSError) as error:

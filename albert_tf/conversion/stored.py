@@ -87,6 +87,21 @@ def safetensors_in(path: Path) -> dict[str, StoredTensor]:
     }
 
 
+def write_safetensors(path: Path, tensors: dict[str, np.ndarray], metadata: dict[str, str] | None = None) -> None:
+    """Writes a safetensors file.
+
+    Raises:
+        OSError: it cannot be written; the disk is full.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    try:
+        save_file(tensors, path, metadata)
+    except SafetensorError as error:
+        raise OSError(str(error)) from error
+
+
 def sharded(index: Path, open_file: Callable[[Path], dict[str, StoredTensor]]) -> dict[str, StoredTensor]:
     """The tensors of the files that an index (`*.index.json` of transformers: "weight_map", name → file) names.
 

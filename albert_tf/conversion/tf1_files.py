@@ -3,8 +3,9 @@
 Every tensor that is read carries a checksum that TensorFlow compares.
 """
 
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,10 +29,11 @@ class Files(NamedTuple):
     tokenizer: Path | None
 
 
-def closest(folder: Path, pattern: str) -> list[Path]:
-    """The files that match, sorted, from the nearest level below `folder` that has any; hidden files do not count."""
+def closest(folder: Path, *patterns: str) -> list[Path]:
+    """The files that match one of the patterns, in their order and sorted, from the nearest level below `folder` that has
+    any; hidden files do not count."""
     for depth in range(_MAX_DEPTH + 1):
-        found = sorted(folder.glob("*/" * depth + pattern))
+        found = [path for pattern in patterns for path in sorted(folder.glob("*/" * depth + pattern))]
         if found := [path for path in found if path.is_file() and not path.name.startswith(".")]:
             return found
     return []
@@ -72,7 +74,7 @@ def vocabulary_in(folder: Path) -> Path | None:
     Raises:
         InputError: several.
     """
-    found = [path for pattern in _VOCABULARIES for path in closest(folder, pattern)]
+    found = closest(folder, *_VOCABULARIES)
     if len(found) > 1:
         raise InputError(
             f"{folder}: expected one vocabulary file ({', '.join(_VOCABULARIES)}), "
@@ -88,7 +90,8 @@ def prefix_in(folder: Path) -> Path:
         state = indexes[0].with_name("checkpoint")
         latest = re.search(r'^model_checkpoint_path: "([^"]+)"', read_text(state), re.M) if state.is_file() else None
         named = f"{Path(latest[1]).name}.index" if latest else None
-        if chosen := [index for index in indexes if index.name == named]:
+        of_one_folder = len({index.parent for index in indexes}) == 1  # it tells of its own
+        if chosen := [index for index in indexes if index.name == named and of_one_folder]:
             return chosen[0].with_suffix("")
         raise InputError(f"{folder}: several checkpoints, {_relative(indexes, folder)}; give the prefix of one of them")
     if not indexes:
@@ -155,18 +158,34 @@ def write_variables(prefix: Path, values: Mapping[str, np.ndarray]) -> None:
     import tensorflow as tf
 
     names = sorted(values)
-    tf.raw_ops.SaveV2(
-        prefix=str(prefix),
-        tensor_names=names,
-        shape_and_slices=[""] * len(names),
-        tensors=[tf.convert_to_tensor(values[name]) for name in names],
-    )
+    with errors_of_the_disk():
+        tf.raw_ops.SaveV2(
+            prefix=str(prefix),
+            tensor_names=names,
+            shape_and_slices=[""] * len(names),
+            tensors=[tf.convert_to_tensor(values[name]) for name in names],
+        )
     state = f'model_checkpoint_path: "{prefix.name}"\nall_model_checkpoint_paths: "{prefix.name}"\n'
     (prefix.parent / "checkpoint").write_text(state, encoding="utf-8")
 
 
+@contextlib.contextmanager
+def errors_of_the_disk() -> Iterator[None]:
+    """What TensorFlow raises in the block, which writes a file, becomes an OSError."""
+    import tensorflow as tf
+
+    try:
+        yield
+    except tf.errors.OpError as error:
+        raise OSError(_first_line(error)) from error
+
+
 def refuse_patterns(path: Path) -> None:
-    """Raises InputError for a path that TensorFlow would take for several."""
+    """Raises InputError for a path that TensorFlow would take for several, or cannot take as it is no UTF-8."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{path}: TensorFlow takes names in UTF-8 only; rename the folder or file") from error
     if odd := sorted(set(str(path)) & set("*?[\\")):
         raise InputError(f"{path}: TensorFlow takes {' '.join(odd)} in a path for a pattern; rename the folder or file")
 

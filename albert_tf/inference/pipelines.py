@@ -5,11 +5,13 @@ from albert_tf.inference.classification import ClassificationPipeline
 from albert_tf.inference.multiple_choice import MultipleChoicePipeline
 from albert_tf.inference.regression import RegressionPipeline
 from albert_tf.inference.runner import Pipeline, Runner
+from albert_tf.inference.tagging import TaggingPipeline
 
 PIPELINES: dict[str, type] = {
     "classification": ClassificationPipeline,
     "regression": RegressionPipeline,
     "multiple-choice": MultipleChoicePipeline,
+    "tagging": TaggingPipeline,
 }
 
 

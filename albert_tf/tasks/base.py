@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -19,7 +19,7 @@ from albert_tf.conversion.assign import assign
 from albert_tf.conversion.checkpoint import Checkpoint, unnamed_labels
 from albert_tf.data.batching import sorted_batches
 from albert_tf.data.pipeline import SCALE
-from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
+from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS, is_label
 from albert_tf.errors import InputError
 from albert_tf.inference.runner import Outputs
 from albert_tf.presets import load_checkpoint, load_tokenizer, save_preset
@@ -254,15 +254,41 @@ def pooled_head(
     """
     if not isinstance(backbone, AlbertBackbone):
         raise InputError(f"backbone: expected an AlbertBackbone, got {type(backbone).__name__}")
-    if not isinstance(classifier_dropout, Real) or not 0.0 <= classifier_dropout < 1.0:
-        raise InputError(f"classifier_dropout: expected a rate in [0, 1), got {classifier_dropout!r}")
     if backbone.pooler is None:
         raise InputError("expected a backbone with pooler=True, got one without")
-    dropout = keras.layers.Dropout(classifier_dropout, dtype=backbone.policy, name=f"{name}_dropout")
-    initializer = keras.initializers.TruncatedNormal(stddev=backbone.config.initializer_range)
-    # float32 also under mixed precision: the loss is taken on these.
-    dense = keras.layers.Dense(outputs, kernel_initializer=initializer, dtype="float32", name=name)
+    dropout = keras.layers.Dropout(checked_dropout(classifier_dropout), dtype=backbone.policy, name="head_dropout")
+    dense = head_dense(backbone, outputs, name)
     return dense(dropout(backbone(backbone.input)["pooled_output"])), dense
+
+
+def head_dense(backbone: AlbertBackbone, outputs: int, name: str) -> keras.layers.Dense:
+    """A head's dense layer. In float32 also under mixed precision: the loss is taken on its outputs."""
+    initializer = keras.initializers.TruncatedNormal(stddev=backbone.config.initializer_range)
+    return keras.layers.Dense(outputs, kernel_initializer=initializer, dtype="float32", name=name)
+
+
+def checked_dropout(rate: float) -> float:
+    """`rate`, or InputError where it is none in [0, 1)."""
+    if not isinstance(rate, Real) or not 0.0 <= rate < 1.0:
+        raise InputError(f"classifier_dropout: expected a rate in [0, 1), got {rate!r}")
+    return rate
+
+
+def checked_labels(labels: Sequence[str] | None) -> tuple[str, ...]:
+    """`labels`, or InputError where they cannot be those of a head."""
+    if labels is None:
+        raise InputError("labels: expected their names, two or more; there is no trained head that has them")
+    listed = isinstance(labels, Iterable) and not isinstance(labels, str)
+    if not listed or not all(isinstance(label, str) for label in labels):
+        raise InputError(f"labels: expected a list of names (strings), got {labels!r}")
+    if len(labels) < 2 or len(set(labels)) != len(labels):
+        raise InputError(f"labels: expected at least two different names, got {list(labels)}")
+    for label in labels:
+        if not is_label(label):
+            raise InputError(
+                f"labels: expected names of one line without control characters or spaces around them, got {label!r}"
+            )
+    return tuple(labels)
 
 
 def _same_meaning(saved: Any, own: Any) -> bool:

@@ -1,6 +1,6 @@
 """Text classification: one label out of several for a text or a pair of texts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -8,10 +8,9 @@ import numpy as np
 from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.data.schema import Prediction, is_label
-from albert_tf.errors import InputError
+from albert_tf.data.schema import Prediction
 from albert_tf.inference.classification import PROBABILITIES, ClassificationPipeline
-from albert_tf.tasks.base import AlbertTask, pooled_head
+from albert_tf.tasks.base import AlbertTask, checked_labels, pooled_head
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 
@@ -43,7 +42,7 @@ class AlbertTextClassifier(AlbertTask):
         classifier_dropout: float = 0.1,
         name: str = "text_classifier",
     ) -> None:
-        labels = _checked_labels(labels)
+        labels = checked_labels(labels)
         outputs, classifier = pooled_head(backbone, len(labels), classifier_dropout, "classifier")
         super().__init__(backbone, tokenizer, backbone.input, outputs, name=name)
         self.labels: tuple[str, ...] = labels
@@ -74,19 +73,3 @@ class AlbertTextClassifier(AlbertTask):
             InputError: the model has no tokenizer, or `texts` and `pairs` differ in length.
         """
         return ClassificationPipeline(self)(texts, pairs)
-
-
-def _checked_labels(labels: Sequence[str] | None) -> tuple[str, ...]:
-    if labels is None:
-        raise InputError("labels: expected their names, two or more; there is no trained classifier that has them")
-    listed = isinstance(labels, Iterable) and not isinstance(labels, str)
-    if not listed or not all(isinstance(label, str) for label in labels):
-        raise InputError(f"labels: expected a list of names (strings), got {labels!r}")
-    if len(labels) < 2 or len(set(labels)) != len(labels):
-        raise InputError(f"labels: expected at least two different names, got {list(labels)}")
-    for label in labels:
-        if not is_label(label):
-            raise InputError(
-                f"labels: expected names of one line without control characters or spaces around them, got {label!r}"
-            )
-    return tuple(labels)

@@ -8,9 +8,10 @@ from albert_tf.tasks.base import AlbertTask
 from albert_tf.tasks.classification import AlbertTextClassifier
 from albert_tf.tasks.multiple_choice import AlbertMultipleChoice
 from albert_tf.tasks.regression import AlbertTextRegressor
+from albert_tf.tasks.token_classification import AlbertTokenClassifier
 
 TASKS: dict[str, type[AlbertTask]] = {
-    task.task: task for task in (AlbertTextClassifier, AlbertTextRegressor, AlbertMultipleChoice)
+    task.task: task for task in (AlbertTextClassifier, AlbertTextRegressor, AlbertMultipleChoice, AlbertTokenClassifier)
 }
 
 

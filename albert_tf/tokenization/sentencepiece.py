@@ -7,7 +7,7 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf.errors import InputError
-from albert_tf.files import written_whole
+from albert_tf.files import refuse_special, written_whole
 from albert_tf.tokenization.rules import WORD_START, digit_comma_table, sentencepiece_words
 from albert_tf.tokenization.unigram import UnigramModel
 
@@ -148,6 +148,7 @@ def _is_text(piece: Any) -> bool:
 
 
 def _read_bytes(path: str | Path) -> bytes:
+    refuse_special(path)
     try:
         return Path(path).read_bytes()
     except OSError as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_text, written_whole
+from albert_tf.files import read_text, refuse_special, written_whole
 from albert_tf.tokenization.rules import bert_words
 
 FILE_NAME = "vocab.txt"
@@ -58,6 +58,7 @@ class WordPieceVocabulary:
             path: a UTF-8 text file; what follows a space or tab in a line is ignored, as in the original.
             options: the text rules of the constructor.
         """
+        refuse_special(path)
         lines = read_text(path).split("\n")  # not splitlines(): U+2028 is a token of the published vocabulary
         if lines[-1] in ("", "\r"):
             lines.pop()

@@ -42,11 +42,13 @@ from albert_tf.training.tasks.classification import FinetuneClassification
 from albert_tf.training.tasks.finetune_task import FinetuneTask, TrainingRows
 from albert_tf.training.tasks.multiple_choice import FinetuneMultipleChoice
 from albert_tf.training.tasks.regression import FinetuneRegression
+from albert_tf.training.tasks.tagging import FinetuneTagging
 
 TASKS: dict[str, FinetuneTask] = {
     "classification": FinetuneClassification(),
     "regression": FinetuneRegression(),
     "multiple-choice": FinetuneMultipleChoice(),
+    "tagging": FinetuneTagging(),
 }
 
 

@@ -61,8 +61,8 @@ class RunConfig(Settings):
 
 
 @dataclasses.dataclass(frozen=True)
-class PooledRun(RunConfig):
-    """Settings of a run whose head is a dense layer on the pooled output."""
+class HeadRun(RunConfig):
+    """Settings of a run whose head is dropout and a dense layer."""
 
     classifier_dropout: float = flag(0.1, "dropout before the head")
 
@@ -72,7 +72,7 @@ class PooledRun(RunConfig):
 
 
 @dataclasses.dataclass(frozen=True)
-class TextRun(PooledRun):
+class TextRun(HeadRun):
     """Settings of a run on a table of texts, or pairs of texts, with a label."""
 
     text_column: str | None = flag(None, "column of the text: a name, or a number from 0 for a file without header")
@@ -102,7 +102,7 @@ class RegressionRun(TextRun):
 
 
 @dataclasses.dataclass(frozen=True)
-class MultipleChoiceRun(PooledRun):
+class MultipleChoiceRun(HeadRun):
     """Settings of a run on questions with options."""
 
     task: ClassVar[str] = "multiple-choice"
@@ -114,9 +114,20 @@ class MultipleChoiceRun(PooledRun):
     best_metric: str = flag("accuracy", "validation figure that picks the weights kept", choices=metrics)
 
 
+@dataclasses.dataclass(frozen=True)
+class TaggingRun(HeadRun):
+    """Settings of a tagger's run."""
+
+    task: ClassVar[str] = "tagging"
+    metrics: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "accuracy")
+
+    best_metric: str = flag("f1", "validation figure that picks the weights kept", choices=metrics)
+
+
 # Each task's settings and what it is, for the command line.
 RUNS: tuple[tuple[type[RunConfig], str], ...] = (
     (ClassificationRun, "one label for a text or a pair of texts"),
     (RegressionRun, "a number for a text or a pair of texts"),
+    (TaggingRun, "a label for each word, such as named entities: CoNLL columns or JSON lines"),
     (MultipleChoiceRun, "one of several answers to a question, with or without a passage: RACE or ARC files"),
 )

@@ -1,0 +1,147 @@
+"""Texts with a label for each word: CoNLL columns and JSON lines, in whatever scheme the labels are."""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from albert_tf.data.rows import split_lines
+from albert_tf.errors import InputError
+from albert_tf.files import read_text
+
+OUTSIDE = "O"
+_DOCUMENT_START = "-DOCSTART-"
+_TOKEN_KEYS = ("tokens", "words", "text")
+_LABEL_KEYS = ("labels", "label", "tags", "ner_tags")
+# Prefixes of the schemes IOB1, IOB2, BIOES and BILOU → those of IOB2.
+_PREFIXES = {"B": "B", "I": "I", "E": "I", "S": "B", "L": "I", "U": "B", "M": "I"}
+
+
+@dataclasses.dataclass(frozen=True)
+class TaggedExample:
+    """A text as words.
+
+    Attributes:
+        words: its words; of Chinese, its characters.
+        labels: one for each word, in IOB2: "B-PER" begins an entity, "I-PER" goes on with it, "O" is outside; or None
+            where the file has none.
+    """
+
+    words: tuple[str, ...]
+    labels: tuple[str, ...] | None = None
+
+
+def read_tagged(path: str | Path) -> list[TaggedExample]:
+    """Reads texts with labels; labels of the schemes IOB1, IOB2, BIOES and BILOU become IOB2.
+
+    Args:
+        path: `.jsonl` or `.json`, a JSON object a line with a list of words ("tokens", "words" or "text") and one of as
+            many labels ("labels", "label", "tags" or "ner_tags"); or else columns as CoNLL has them: a word a line, its
+            label in the last column, a blank line after each text. Lines of `-DOCSTART-` are passed over.
+
+    Raises:
+        InputError: not such a file, as many words as not labels, or a label of no scheme. The message names the line.
+    """
+    path = Path(path)
+    lines = split_lines(read_text(path))
+    read = _from_json if path.suffix.lower() in (".jsonl", ".json") else _from_columns
+    examples = list(read(lines, path))
+    if not examples:
+        raise InputError(f"{path}: expected texts with labels, found none")
+    return examples
+
+
+def to_iob2(labels: Sequence[str]) -> tuple[str, ...]:
+    """Labels of any of the schemes as IOB2.
+
+    What continues an entity that has not begun begins one, as conlleval counts it: so IOB1, where only an entity right
+    after another of its type begins with "B-", is read aright too.
+
+    Raises:
+        InputError: a label of no scheme.
+    """
+    result: list[str] = []
+    entity = ""  # the type of the one that is open
+    for label in labels:
+        prefix, _, kind = label.partition("-")
+        if label == OUTSIDE:
+            entity = ""
+            result.append(OUTSIDE)
+            continue
+        if not kind or prefix not in _PREFIXES:
+            raise InputError(f"label {label!r}: expected O, or a prefix of {', '.join(_PREFIXES)} and a type: B-PER")
+        begins = _PREFIXES[prefix] == "B" or kind != entity
+        result.append(f"{'B' if begins else 'I'}-{kind}")
+        entity = "" if prefix in ("E", "S", "L", "U") else kind
+    return tuple(result)
+
+
+def entities(labels: Sequence[str]) -> list[tuple[str, int, int]]:
+    """The entities in IOB2 labels: type, first word, word after the last."""
+    found: list[tuple[str, int, int]] = []
+    for index, label in enumerate(to_iob2(labels)):
+        prefix, _, kind = label.partition("-")
+        if prefix == "B":
+            found.append((kind, index, index + 1))
+        elif prefix == "I":
+            found[-1] = (kind, found[-1][1], index + 1)
+    return found
+
+
+def _from_columns(lines: Sequence[str], path: Path) -> Iterator[TaggedExample]:
+    words: list[str] = []
+    labels: list[str] = []
+    first = 1
+    for number, line in enumerate([*lines, ""], start=1):
+        columns = line.split()
+        if columns and columns[0] == _DOCUMENT_START:
+            continue
+        if columns:
+            if len(columns) < 2:
+                raise InputError(f"{path}, line {number}: expected a word and its label, found only {columns[0]!r}")
+            words.append(columns[0])
+            labels.append(columns[-1])
+        elif words:
+            yield _example(words, labels, f"{path}, lines {first} to {number - 1}")
+            words, labels = [], []
+        if not words:
+            first = number + 1
+
+
+def _from_json(lines: Iterable[str], path: Path) -> Iterator[TaggedExample]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{where}: not JSON ({error}); expected an object a line") from error
+        if not isinstance(row, dict):
+            raise InputError(f"{where}: expected an object, got {type(row).__name__}")
+        words, labels = _list(row, _TOKEN_KEYS, where), _list(row, _LABEL_KEYS, where)
+        if words is None:
+            raise InputError(f"{where}: expected a list of words as one of {', '.join(_TOKEN_KEYS)}")
+        yield _example(words, labels, where)
+
+
+def _list(row: dict[str, Any], keys: Sequence[str], where: str) -> list[str] | None:
+    key = next((key for key in keys if key in row), None)
+    if key is None:
+        return None
+    if not isinstance(row[key], list) or not all(isinstance(entry, str) for entry in row[key]):
+        raise InputError(f"{where}: {key}: expected a list of strings")
+    values: list[str] = row[key]
+    return values
+
+
+def _example(words: Sequence[str], labels: Sequence[str] | None, where: str) -> TaggedExample:
+    if labels is None:
+        return TaggedExample(tuple(words))
+    if len(words) != len(labels):
+        raise InputError(f"{where}: expected a label for each word, got {len(words)} words and {len(labels)} labels")
+    try:
+        return TaggedExample(tuple(words), to_iob2(labels))
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error

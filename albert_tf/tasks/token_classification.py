@@ -1,0 +1,69 @@
+"""Tagging: a label for each word of a text, such as the parts of named entities."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf.backbone import AlbertBackbone
+from albert_tf.errors import InputError
+from albert_tf.inference.tagging import LABEL_PROBABILITIES
+from albert_tf.tasks.base import AlbertTask, checked_dropout, checked_labels, head_dense
+from albert_tf.tokenization.tokenizer import AlbertTokenizer
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertTokenClassifier(AlbertTask):
+    """last layer → dropout → dense, for each token; a word's label is that of its first piece (as in BERT, Devlin et
+    al., 2019, section 5.3).
+
+    Output: float32 logits (B, S, labels).
+
+    Args:
+        backbone: an encoder, with or without pooler.
+        tokenizer: of the encoder's vocabulary.
+        labels: the labels' names in IOB2, in the order of the logits; at least two, all different.
+        classifier_dropout: rate before the dense layer.
+
+    Raises:
+        InputError: unusable labels, or a tokenizer of another vocabulary.
+    """
+
+    task = "tagging"
+    head_settings = ("labels",)
+    token_outputs = (LABEL_PROBABILITIES,)
+
+    def __init__(
+        self,
+        backbone: AlbertBackbone,
+        tokenizer: AlbertTokenizer | None = None,
+        *,
+        labels: Sequence[str] | None = None,
+        classifier_dropout: float = 0.1,
+        name: str = "token_classifier",
+    ) -> None:
+        labels = checked_labels(labels)
+        if not isinstance(backbone, AlbertBackbone):
+            raise InputError(f"backbone: expected an AlbertBackbone, got {type(backbone).__name__}")
+        dropout = keras.layers.Dropout(checked_dropout(classifier_dropout), dtype=backbone.policy, name="head_dropout")
+        dense = head_dense(backbone, len(labels), "token_classification")
+        outputs = dense(dropout(backbone(backbone.input)["sequence_output"]))
+        super().__init__(backbone, tokenizer, backbone.input, outputs, name=name)
+        self.labels: tuple[str, ...] = labels
+        self.classifier_dropout: float = classifier_dropout
+        self.token_classification = dense
+
+    def settings(self) -> dict[str, Any]:
+        return {"labels": list(self.labels), "classifier_dropout": self.classifier_dropout}
+
+    def device_outputs(self, sequence_output: Any, padding_mask: Any) -> dict[str, Any]:
+        """`label_probabilities`, float32 (B, S, labels)."""
+        return {LABEL_PROBABILITIES: ops.softmax(self.token_classification(sequence_output), axis=-1)}
+
+    def training_losses(self, targets: dict[str, Any], outputs: Any) -> Any:
+        """Cross-entropy in the mean over the labelled tokens of a row: `labels` int (B, S), -1 where there is none."""
+        labelled = ops.cast(targets["labels"] >= 0, "float32")
+        labels = ops.maximum(targets["labels"], 0)
+        losses = keras.losses.sparse_categorical_crossentropy(labels, outputs, from_logits=True)
+        return ops.sum(losses * labelled, axis=-1) / ops.maximum(ops.sum(labelled, axis=-1), 1.0)
