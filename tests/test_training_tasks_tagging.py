@@ -14,7 +14,7 @@ from tiny_models import example_inputs, randomize
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.cli.main import main
 from albert_tf.config import AlbertConfig
-from albert_tf.data.conll import TaggedExample, read_tagged
+from albert_tf.data.conll import TaggedExample, entities, read_tagged
 from albert_tf.errors import InputError
 from albert_tf.evaluation.evaluate import evaluate
 from albert_tf.inference.tagging import TaggingPipeline
@@ -75,12 +75,15 @@ def test_from_columns_to_a_file(tiny_files: TinyFiles, tmp_path: Path) -> None:
     assert (tmp_path / "run" / "labels.txt").read_text().split() == ["O", "B-cold", "I-cold", "B-warm", "I-warm"]
     trained, examples = AlbertTokenClassifier.from_pretrained(tmp_path / "run"), read_tagged(train)
     assert evaluate(trained, examples, source="train")["f1"] == pytest.approx(summary["valid"]["f1"])
-    (found,) = TaggingPipeline(trained)(["the snow and fire"])
-    assert [(entity.kind, entity.text) for entity in found] == [("cold", "snow"), ("warm", "fire")]
+    pipeline, words = TaggingPipeline(trained), examples[0].words
+    (found,) = pipeline([" ".join(words)])
+    (answer,) = pipeline.answer(pipeline.prepare(examples[:1]))
+    expected = [(kind, " ".join(words[start:end])) for kind, start, end in entities(answer.labels)]
+    assert [(entity.kind, entity.text) for entity in found] == expected and expected
     for length in (None, 24):
         export_tflite(trained, tmp_path / f"{length}.tflite", recipe="float32", length=length)
         on_file = TFLiteRunner(tmp_path / f"{length}.tflite")
-        assert on_file(["the snow and fire"]) == [
+        assert on_file([" ".join(words)]) == [
             [dataclasses.replace(entity, score=pytest.approx(entity.score, abs=1e-4)) for entity in found]
         ]
     for name in ("run", "None.tflite"):

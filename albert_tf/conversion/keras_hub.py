@@ -9,7 +9,10 @@ KerasHub is not needed. What it has otherwise than the original:
   models were trained with both, so what we read gets the original's rules.
 """
 
+import errno
+import os
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
 FORM = "keras-hub preset"
 MASKED_LM_EPSILON = 1e-5
+_HEADER_BYTES = 4096  # more than HDF5 takes beside the numbers of one variable
 
 
 def _pair(ours: str, theirs: str, parts: tuple[str, str]) -> dict[str, str]:
@@ -287,6 +291,9 @@ def _write(
 ) -> None:
     import h5py
 
+    # The library may end the process where the disk is full.
+    if shutil.disk_usage(path.parent).free < sum(weight.nbytes + _HEADER_BYTES for weight in weights.values()):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     try:
         with h5py.File(path, "w") as file:
             for ours, weight in weights.items():
