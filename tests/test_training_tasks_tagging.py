@@ -80,7 +80,7 @@ def test_from_columns_to_a_file(tiny_files: TinyFiles, tmp_path: Path) -> None:
     (answer,) = pipeline.answer(pipeline.prepare(examples[:1]))
     expected = [(kind, " ".join(words[start:end])) for kind, start, end in entities(answer.labels)]
     assert [(entity.kind, entity.text) for entity in found] == expected and expected
-    for length in (None, 24):
+    for length in (None, 32):
         export_tflite(trained, tmp_path / f"{length}.tflite", recipe="float32", length=length)
         on_file = TFLiteRunner(tmp_path / f"{length}.tflite")
         assert on_file([" ".join(words)]) == [
