@@ -63,7 +63,7 @@ def test_from_a_published_archive_to_a_file_that_answers(
         ),
     )
     assert done.code == 0, done.err
-    assert f"encoder from {path}, new classifier" in done.out and f"written: {out}\n" in done.out
+    assert f"encoder from {path}, new head" in done.out and f"written: {out}\n" in done.out
     summary = read_json(tmp_path / "summary.json")
     assert summary == read_json(out / "metrics.json")
     assert f"{summary['valid']['accuracy']:.4f}" in done.out and summary["valid"]["accuracy"] > 0.7

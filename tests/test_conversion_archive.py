@@ -133,6 +133,7 @@ def large_header(path, size):
 @pytest.mark.parametrize("where", ["member", "header", "after the end"])
 def test_a_bomb_is_refused_by_its_ratio(tmp_path, monkeypatch, where, compress):
     monkeypatch.setattr(archive, "RATIO_FREE_BYTES", 100_000)
+    monkeypatch.setattr(archive_members, "_MAX_HEADER", 10_000_000)
     path, size = tmp_path / "bomb.tar.gz", 8_000_000
     if where == "header":
         plain = large_header(path, size).read_bytes()
@@ -147,6 +148,19 @@ def test_a_huge_header_is_not_held_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(archive_members, "_MAX_READ", 2**16)
     path = large_header(tmp_path / "pax.tar", 2**17)
     with pytest.raises(InputError, match=r"cannot unpack, at its first member: a header of \d+ bytes"):
+        unpack(path)
+
+
+def test_a_list_of_holes_is_not_made_in_memory(tmp_path):
+    """A member with holes says how many there are: here three million, in a file of some kilobytes."""
+    info, count = tarfile.TarInfo("weights"), 3_000_000
+    info.pax_headers = {f"GNU.sparse.{key}": value for key, value in {"major": "1", "minor": "0"}.items()}
+    info.pax_headers |= {"GNU.sparse.name": "weights", "GNU.sparse.realsize": "9"}
+    holes = f"{count}\n".encode() + b"0\n0\n" * count
+    path = tmp_path / "holes.tar.gz"
+    path.write_bytes(gzip.compress(info.tobuf(tarfile.PAX_FORMAT) + holes + bytes(1024 - len(holes) % 512)))
+    assert path.stat().st_size < 100_000
+    with pytest.raises(InputError, match="cannot unpack, at its first member: a header of more than 1048576 bytes"):
         unpack(path)
 
 

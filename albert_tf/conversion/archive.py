@@ -27,7 +27,7 @@ MAX_UNPACKED_BYTES = 8 * 2**30
 # Weights hardly compress (a ratio of 1.1), and slots that are still zero at most as 3; only a bomb exceeds this.
 MAX_RATIO = 100
 RATIO_FREE_BYTES = 64 * 2**20
-MAX_MEMBERS = 10_000
+MAX_MEMBERS = 1_000
 
 _CHUNK = 2**20
 # What macOS adds to an archive beside the files themselves.

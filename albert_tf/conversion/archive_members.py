@@ -21,6 +21,8 @@ from albert_tf.errors import InputError
 
 # Files are copied in smaller pieces; more at once is asked for only to hold one header in memory.
 _MAX_READ = 16 * 2**20
+# What stands before a member may be a list of the holes in it, of which tarfile makes objects.
+_MAX_HEADER = 2**20
 # xz at its highest level needs 65 MiB to unpack.
 _MAX_DECODER_BYTES = 128 * 2**20
 _CHUNK = 2**20
@@ -72,11 +74,15 @@ def members_of(path: Path, refuse_bomb: Callable[[int], None]) -> Generator[Memb
 
 def _tar_members(path: Path, stream: "_Forward") -> Iterator[Member]:
     where = "at its first member"
+    stream.header_left = _MAX_HEADER
     with tarfile.open(fileobj=stream, mode="r:") as archive:
         for member in archive:
+            stream.header_left = None
             contents = cast(Callable[[], IO[bytes]], functools.partial(archive.extractfile, member))  # None for no file
             yield Member(member.name, member.size, _tar_kind(member), contents)
             where = f"after member {member.name!r}"
+            stream.header_left = _MAX_HEADER
+    stream.header_left = None
     if stream.last_block != _END_BLOCK:  # tarfile takes any unreadable header for the end
         raise InputError(f"{path}: the archive breaks off {where}; download it again")
     while stream.read(_CHUNK):  # a checksum is compared at the very end
@@ -126,17 +132,30 @@ class _Xz(io.RawIOBase):
 
 
 class _Forward(io.RawIOBase):
-    """A tar, read from start to end: refuses to hold a huge header in memory, and remembers the last block read."""
+    """A tar, read from start to end: refuses to hold a huge header in memory, and remembers the last block read.
+
+    Attributes:
+        last_block: what was read last.
+        header_left: how many bytes may still be read before the next member; None while it is not a header that is read.
+    """
 
     def __init__(self, file: IO[bytes], refuse_bomb: Callable[[int], None]) -> None:
         self._file = file
         self._refuse_bomb = refuse_bomb
         self._position = 0
         self.last_block = b""
+        self.header_left: int | None = None
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= _MAX_READ:
             raise tarfile.ReadError(f"a header of {size} bytes")
+        if self.header_left is not None:
+            self.header_left -= size
+            if self.header_left < 0:
+                raise tarfile.ReadError(f"a header of more than {_MAX_HEADER} bytes")
+        return self._read(size)
+
+    def _read(self, size: int) -> bytes:
         self.last_block = self._file.read(size)
         self._position += len(self.last_block)
         self._refuse_bomb(self._position)
@@ -145,7 +164,7 @@ class _Forward(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         if whence != io.SEEK_SET or offset < self._position:
             raise tarfile.ReadError("members that do not follow one another")
-        while self._position < offset and self.read(min(_CHUNK, offset - self._position)):
+        while self._position < offset and self._read(min(_CHUNK, offset - self._position)):
             pass
         return self._position
 
