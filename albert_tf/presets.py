@@ -162,6 +162,11 @@ def read_task_settings(source: str | Path) -> dict[str, Any] | None:
     saved = read_json(path)
     if not (isinstance(saved, dict) and isinstance(saved.get("task"), str) and isinstance(saved.get("settings"), dict)):
         raise InputError(f'{path}: expected an object with "task", a name, and "settings", an object')
+    labels, rate = (saved["settings"].get(name) for name in ("labels", "classifier_dropout"))
+    if labels is not None and not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
+        raise InputError(f"{path}: labels: expected a list of names, found {labels!r}")
+    if rate is not None and (isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate < 1):
+        raise InputError(f"{path}: classifier_dropout: expected a rate in [0, 1), found {rate!r}")
     return saved
 
 

@@ -132,4 +132,6 @@ def test_a_terminal_that_lacks_characters(tmp_path: Path) -> None:
     done = subprocess.run(
         [*MODULE, "evaluate", "模型", "--data", "数据.tsv"], capture_output=True, cwd=ROOT, env=environment, check=False
     )
-    assert done.returncode == 2 and done.stderr.startswith(b"albert-tf: error: ??: no such file or folder; expected a run")
+    assert done.returncode == 2 and done.stderr.startswith(
+        b"albert-tf: error: ??: no such file or folder; expected a run"
+    )

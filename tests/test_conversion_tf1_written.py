@@ -173,7 +173,7 @@ def test_a_failure_leaves_nothing(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr("albert_tf.conversion.tf1.write_variables", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(InputError, match="disk full"):
         write_again(source, tmp_path / "out", overwrite=True)
     for path in before.iterdir():
         assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()

@@ -148,6 +148,35 @@ def test_tensors_beyond_their_storage_are_refused(tmp_path: Path, view: Call) ->
         torch_tensors_in(write(tmp_path / "m.bin", {"weight": view}, TWELVE))
 
 
+def with_directory(path: Path, name: bytes, at: int, value: int) -> Path:
+    """Changes four bytes of a member's entry in the zip's directory."""
+    content = bytearray(path.read_bytes())
+    entry = content.index(b"PK\x01\x02", content.index(b"PK\x01\x02"))
+    while content[entry + 46 : entry + 46 + len(name)] != name:
+        entry = content.index(b"PK\x01\x02", entry + 4)
+    content[entry + at : entry + at + 4] = value.to_bytes(4, "little")
+    path.write_bytes(content)
+    return path
+
+
+def test_a_storage_is_as_long_as_the_directory_says(tmp_path: Path) -> None:
+    """Or a window on it would show what else is in memory."""
+    count = 10_000_000
+    state = {"weight": tensor("0", "<f4", count, (count,), (1,))}
+    path = write(tmp_path / "m.bin", state, TWELVE)
+    with pytest.raises(InputError, match=r"m\.bin: weight: damaged: data/0 is not the 40000000 bytes"):
+        torch_tensors_in(with_directory(path, b"archive/data/0", 24, 4 * count))
+
+
+def test_tensors_that_all_share_their_numbers_are_refused(tmp_path: Path) -> None:
+    """A small file could ask for any amount of memory; tied weights are one table under two names."""
+    table = tensor("0", "<f4", 12, (12,), (1,))
+    assert len(torch_tensors_in(write(tmp_path / "tied.bin", {"word": table, "decoder": table}, TWELVE))) == 2
+    many = {f"layer.{n}": tensor("0", "<f4", 10_000, (10_000,), (1,)) for n in range(100)}
+    with pytest.raises(InputError, match=r"m\.bin: its tensors would take more than 2 times the numbers in it"):
+        torch_tensors_in(write(tmp_path / "m.bin", many, {"0": bytes(40_000)}))
+
+
 # === Damaged and of other kinds ===
 
 
@@ -195,6 +224,13 @@ def test_zip_archives_that_torch_does_not_write(tmp_path: Path) -> None:
         torch_tensors_in(write(tmp_path / "m.bin", value, TWELVE, [("archive/byteorder", b"big")]))
     with pytest.raises(InputError, match=r"not one of torch\.save"):
         torch_tensors_in(write(tmp_path / "m.bin", value, TWELVE, [("other/data.pkl", b"")]))
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        write(tmp_path / "m.bin", value, TWELVE, [("archive/data/0", bytes(48))])
+    with pytest.raises(InputError, match="two members of the same name"):
+        torch_tensors_in(tmp_path / "m.bin")
+    path = write(tmp_path / "m.bin", value, TWELVE)
+    with pytest.raises(InputError, match=r"expected PyTorch's zip form: zip file version 25\.5"):
+        torch_tensors_in(with_directory(path, b"archive/data.pkl", 6, 255))
     with zipfile.ZipFile(tmp_path / "empty.bin", "w") as archive:
         archive.writestr("a", b"")
     with pytest.raises(InputError, match=r"not one of torch\.save \(no data\.pkl"):

@@ -1,5 +1,6 @@
 """`albert_tf.files`: whole or not at all, and readable errors."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_text, refuse_existing, written_whole
+from albert_tf.files import is_there, read_json, read_text, refuse_existing, written_whole
 
 
 def held(folder: Path) -> dict[str, str | None]:
@@ -198,3 +199,58 @@ def test_read_text_errors(tmp_path: Path) -> None:
         read_text(tmp_path / "absent.txt")
     with pytest.raises(InputError, match=f"cannot read {tmp_path}: Is a directory"):
         read_text(tmp_path)
+
+
+def test_names_that_are_no_place_to_write_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("", ".", "..", "new/..", "/"):
+        with pytest.raises(InputError, match="give a name of its own"), written_whole(name, overwrite=True):
+            pytest.fail("the block must not be reached")
+    for name in ("n" * 256, "a\0b"):
+        with pytest.raises(InputError, match="cannot write"), written_whole(tmp_path / name):
+            pytest.fail("the block must not be reached")
+    for _ in range(2):
+        with written_whole(tmp_path / ("n" * 255), overwrite=True) as temporary:
+            temporary.mkdir()
+    assert [path.name for path in tmp_path.iterdir()] == ["n" * 255]
+
+
+# === read_json ===
+
+
+def test_read_json(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    for text, message in (
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "the key 'c' comes twice in one object"),
+        ('{"a": "\\ud800"}', "surrogates not allowed"),
+        ('{"a": ' + "9" * 5000 + "}", "not JSON that can be read"),
+        ("[" * 200_000, "not JSON that can be read"),
+        ('{"a":\n}', "line 2: not JSON"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=f"{path}.*{message}"):
+            read_json(path)
+    path.write_text('{"a": "\\u00fc", "b": {"a": 1}}', encoding="utf-8")
+    assert read_json(path) == {"a": "ü", "b": {"a": 1}}
+
+
+def test_pipes_and_devices_are_not_read(tmp_path: Path) -> None:
+    """One would wait forever, the other never end."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zeros").symlink_to("/dev/zero")
+    for name in ("pipe", "zeros"):
+        with pytest.raises(InputError, match=f"cannot read {tmp_path / name}: neither a file nor a folder"):
+            read_json(tmp_path / name)
+        with pytest.raises(InputError, match="expected a file, found"):
+            is_there(tmp_path / name)
+
+
+def test_a_file_that_need_not_be_there(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    assert is_there(tmp_path / "file") and is_there(tmp_path / "link") and not is_there(tmp_path / "absent")
+    (tmp_path / "file").unlink()
+    for name, what in (("link", "a link to nothing"), ("folder", "a folder")):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        with pytest.raises(InputError, match=f"{name}: expected a file, found {what}"):
+            is_there(tmp_path / name)

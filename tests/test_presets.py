@@ -223,7 +223,7 @@ def test_a_failed_write_leaves_the_old_preset(preset):
         def save(self, folder: Path) -> None:
             raise OSError("disk full")
 
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(InputError, match="disk full"):
         save_preset(preset, CONFIG, random_weights(), Broken(), overwrite=True)
     assert load_checkpoint(preset).tokenizer_path == preset
     assert [path.name for path in preset.parent.iterdir() if path.name.startswith(".")] == []

@@ -92,3 +92,32 @@ def test_wrong_arguments():
         graph(tf.constant(["a"]), tf.constant([1]))
     with pytest.raises(InputError, match="length: expected 3 to 16"):
         graph(tf.constant(["a"]), length=17)
+
+
+@BOTH
+@pytest.mark.parametrize("length", [None, 5, 12])
+def test_offsets(vocabulary, length):
+    tokenizer = AlbertTokenizer(vocabulary(), 20)
+    graph = GraphTokenizer(tokenizer)
+    texts, pairs = [*LINES, *fuzzed_texts(200, 12)], [*fuzzed_texts(200, 13), *LINES]
+    for second in (None, pairs):
+        found = graph.encode_with_offsets(strings(texts), None if second is None else strings(second), length=length)
+        offsets = found.pop("offsets")
+        assert_same(found, tokenizer(texts, second, length=length))
+        assert offsets.dtype == tf.int32 and offsets.shape == (*found["token_ids"].shape, 2)
+        expected = tokenizer.encode_batch_with_offsets(texts, second, length=length)
+        for row, spans in zip(offsets.numpy().tolist(), expected, strict=True):
+            padding = [[0, 0]] * (len(row) - len(spans.offsets))
+            assert row == [*map(list, spans.offsets), *padding]
+
+
+@BOTH
+def test_offsets_in_a_saved_model(tmp_path, vocabulary):
+    tokenizer = AlbertTokenizer(vocabulary(), 16)
+    module = GraphTokenizer(tokenizer)
+    module.served = tf.function(module.encode_with_offsets, input_signature=[tf.TensorSpec([None], tf.string)])
+    tf.saved_model.save(module, str(tmp_path / "saved"), signatures=module.served)
+    loaded = tf.saved_model.load(str(tmp_path / "saved"))
+    expected = module.encode_with_offsets(strings(LINES))
+    assert_same(loaded.signatures["serving_default"](strings(LINES)), expected)
+    assert module.encode_with_offsets(strings([]), strings([]))["offsets"].shape == (0, 0, 2)

@@ -3,7 +3,7 @@ import pytest
 from small_vocabularies import wordpiece_vocabulary
 
 from albert_tf.errors import InputError
-from albert_tf.tokenization.packing import pack, pad_batch, truncated_lengths
+from albert_tf.tokenization.packing import pack, pack_offsets, pad_batch, truncated_lengths
 
 VOCABULARY = wordpiece_vocabulary()
 CLS, SEP, PAD = VOCABULARY.cls_id, VOCABULARY.sep_id, VOCABULARY.pad_id
@@ -33,6 +33,17 @@ def test_truncation_is_the_original_loop():
                     else:
                         b -= 1
                 assert truncated_lengths(length_a, length_b, room) == (a, b)
+
+
+def test_offsets_are_packed_like_ids():
+    for length_a in range(6):
+        for length_b in (None, *range(6)):
+            ids_a, ids_b = list(range(10, 10 + length_a)), None if length_b is None else list(range(20, 20 + length_b))
+            spans_a, spans_b = ([(i, i + 1) for i in ids or ()] for ids in (ids_a, ids_b))
+            for max_length in range(3, 16):
+                token_ids, _ = pack(ids_a, ids_b, VOCABULARY, max_length)
+                offsets = pack_offsets(spans_a, None if ids_b is None else spans_b, max_length)
+                assert offsets == [(i, i + 1) if i >= 10 else (0, 0) for i in token_ids]
 
 
 def test_padding():

@@ -4,12 +4,17 @@ import pytest
 from small_vocabularies import fuzzed_texts
 
 from albert_tf.tokenization.rules import (
+    bert_lengths,
     bert_words,
     digit_comma_table,
+    folded_lengths,
     lower_except_sigma,
     normalize,
+    rewritten_words,
     sentencepiece_words,
+    spaced_text,
     to_utf8,
+    with_ascii_spaces,
 )
 
 
@@ -105,7 +110,34 @@ def test_lower_except_sigma():
 
 def test_digit_comma_table():
     pieces = ["<unk>", "▁", "▁9,", "▁9", "9", ",", "12,", "▁12", "0,", "▁1", "2", "a,", "▁a,", "7,"]
-    encoded = {"9": [3], "12": [9, 10], "0": [1, 0], "7": [1, 0]}
+    segmented = {"9": [(3, 2)], "12": [(9, 2), (10, 1)], "0": [(1, 1), (0, 1)], "7": [(1, 1), (0, 1)]}
     # ▁9, → ▁9 ,   12, → "1" is no piece, 2 ,   0, and 7, → the lone mark goes, the digit is unknown
-    table = {2: [3, 5], 6: [0, 10, 5], 8: [0, 5], 13: [0, 5]}
-    assert digit_comma_table(pieces, encoded.__getitem__, unk_id=0) == table
+    table = {2: [(3, 2), (5, 1)], 6: [(0, 1), (10, 1), (5, 1)], 8: [(0, 1), (5, 1)], 13: [(0, 1), (5, 1)]}
+    assert digit_comma_table(pieces, lambda word: list(segmented[word]), unk_id=0) == table
+    assert all(sum(length for _, length in row) == len(pieces[index]) for index, row in table.items())
+
+
+@pytest.mark.parametrize("changed", [{}, {"lower": False}, {"keep_accents": True, "quotes": True}], ids=str)
+def test_rules_word_by_word_are_the_rules_of_the_text(changed):
+    rules = {"lower": True, "keep_accents": False, "quotes": False} | changed
+    for text in [*fuzzed_texts(3000, 10), "``a'' '''b``` ```", "ΑΣ ΑΣ. Σ A'Σ 'Σ Σ\u0301", "İ İİ i̇"]:
+        words = text.split()
+        rewritten = rewritten_words(words, **rules)
+        assert len(rewritten) == len(words)
+        assert " ".join(rewritten).split() == sentencepiece_words(text, **rules), repr(text)
+        for word, result in zip(words, rewritten, strict=True):
+            assert sum(folded_lengths(word, **rules)) == len(result), repr(word)
+    assert rewritten_words([], **rules) == []
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_bert_lengths(lower):
+    for text in fuzzed_texts(3000, 11):
+        assert sum(bert_lengths(text, lower=lower)) == len(spaced_text(text, lower=lower)), repr(text)
+
+
+def test_with_ascii_spaces():
+    for text in [*fuzzed_texts(3000, 12), "a\x0bb\x85c\u3000d\x1ce\ud800"]:
+        changed = with_ascii_spaces(text)
+        assert changed.split() == without_surrogates(text).split()
+        assert not [c for c in changed if c.isspace() and not c.isascii()]

@@ -1,10 +1,12 @@
 import io
 import json
 import pickle
+import random
+import threading
 
 import pytest
 import sentencepiece
-from sentencepiece import sentencepiece_model_pb2
+from offset_checks import check_spans
 from small_vocabularies import LINES, fuzzed_texts, sentencepiece_vocabulary
 
 from albert_tf.errors import InputError
@@ -24,13 +26,6 @@ def original_ids(vocabulary, processor, text):
         else:
             pieces.append(piece)
     return [processor.piece_to_id(piece) for piece in pieces]
-
-
-def changed_model(change):
-    """The small vocabulary's model with something wrong in it."""
-    proto = sentencepiece_model_pb2.ModelProto.FromString(sentencepiece_vocabulary().model)
-    change(proto)
-    return proto.SerializeToString()
 
 
 def lines_of(path, column):
@@ -69,6 +64,77 @@ def test_published_vocabulary_on_real_lines(shared_data):
     assert vocabulary.size == 30000
 
 
+@pytest.mark.parametrize("options", [{}, {"lower": False}, {"keep_accents": True, "quotes": True}], ids=str)
+def test_many_texts_are_as_each_alone(options):
+    vocabulary = sentencepiece_vocabulary(**options)
+    texts = [*LINES, *fuzzed_texts(3000, 31), "mill " * 10_000, "x" * 5000, "9,000 " * 3]
+    expected = list(map(vocabulary.encode, texts))
+    # From a vocabulary that has seen nothing yet, and from one that has.
+    fresh = SentencePieceVocabulary(vocabulary.model, **vocabulary.options())
+    assert fresh.encode_batch(texts) == fresh.encode_batch(texts) == expected
+    assert vocabulary.encode_batch([]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        (" The  wheel", [("▁the", "The"), ("▁wh", "wh"), ("ee", "ee"), ("l", "l")]),
+        ("Thé", [("▁the", "Thé")]),
+        ("The\u0301 the", [("▁the", "The\u0301"), ("▁the", "the")]),
+        ("THE\u200b\u3000the", [("▁the", "THE"), ("▁the", "the")]),
+        ("the\u200bthe", [("▁the", "the"), ("▁the", "the")]),
+        ("▁the▁", [("▁the", "the")]),
+        ("ﬁ", [("▁", ""), ("f", "ﬁ"), ("i", "ﬁ")]),
+        ("222, ", [("▁22", "22"), ("2", "2"), (",", ",")]),
+        ("\u0130q", [("▁", ""), ("i", "\u0130"), ("<unk>", "q")]),
+    ],
+)
+def test_offsets(text, pieces):
+    vocabulary = sentencepiece_vocabulary()
+    ids, spans = vocabulary.encode_with_offsets(text)
+    found = [(piece, text[start:end]) for piece, (start, end) in zip(vocabulary.pieces(ids), spans, strict=True)]
+    assert found == pieces
+
+
+@pytest.mark.parametrize("options", [{}, {"lower": False}, {"keep_accents": True, "quotes": True}], ids=str)
+def test_offsets_of_any_text(options):
+    vocabulary = sentencepiece_vocabulary(**options)
+    for text in [*LINES, *fuzzed_texts(2000, 32), "ﬁn ﬃ ½ ﷺ İ e\u0301\u0301x ``a'' ''''b", "1,23,4 ٣, 12,"]:
+        check_spans(vocabulary, text)
+
+
+def test_offsets_of_published_vocabularies(shared_data):
+    squad = json.loads((shared_data / "squad2" / "cs224n_dev-v2.0.json").read_text(encoding="utf-8"))
+    contexts = [paragraph["context"] for article in squad["data"] for paragraph in article["paragraphs"]][:200]
+    for path in [
+        *(shared_data / "albert_vocab_en").glob("*.model"),
+        *(shared_data / "albert_vocab_ja").rglob("*.model"),
+    ]:
+        vocabulary = SentencePieceVocabulary.load(path)
+        for text in [*contexts, *fuzzed_texts(1000, 33)]:
+            check_spans(vocabulary, text)
+
+
+def test_used_by_threads():
+    vocabulary = sentencepiece_vocabulary()
+    shared = SentencePieceVocabulary(vocabulary.model)
+    texts = [*LINES, *fuzzed_texts(300, 34)]
+    expected = [vocabulary.encode_with_offsets(text) for text in texts]
+    results = {}
+
+    def work(number):
+        rows = [shared.encode_with_offsets(text) for text in texts]
+        results[number] = (shared.encode_batch(texts), [shared.encode(text) for text in texts], rows)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ids = [row[0] for row in expected]
+    assert results == {number: (ids, ids, expected) for number in range(6)}
+
+
 def test_any_string_is_encoded():
     vocabulary = sentencepiece_vocabulary()
     for text in fuzzed_texts(500, 4):
@@ -83,6 +149,15 @@ def test_decode_and_pieces():
     vocabulary = sentencepiece_vocabulary()
     ids = vocabulary.encode("The great Wheel")
     assert vocabulary.decode([2, *ids, 1, 3, 0, 0]) == "the great wheel"
+    processor = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.model)
+    rng = random.Random(0)
+    for _ in range(300):
+        drawn = rng.choices(range(5, 140), k=rng.randrange(8))
+        assert vocabulary.decode(drawn) == processor.decode(drawn)
+    for line in LINES:
+        if 1 not in (ids_of_line := vocabulary.encode(line)):
+            normalized = processor.normalize(normalize(line, **vocabulary.options()))
+            assert vocabulary.decode(ids_of_line) == normalized.replace("▁", " ").strip()
     assert "".join(vocabulary.pieces(ids)) == "▁the▁great▁wheel"
     assert vocabulary.pieces([4, 0]) == ["[MASK]", "<pad>"]
     for call in (vocabulary.decode, vocabulary.pieces):
@@ -106,57 +181,6 @@ def test_save_and_load(tmp_path):
 def test_pickled_for_other_processes():
     vocabulary = sentencepiece_vocabulary()
     assert pickle.loads(pickle.dumps(vocabulary)).encode(LINES[1]) == vocabulary.encode(LINES[1])
-
-
-@pytest.mark.parametrize("piece", ["<pad>", "[CLS]", "[SEP]", "[MASK]"])
-def test_missing_special_piece(piece):
-    def rename(proto):
-        next(p for p in proto.pieces if p.piece == piece).piece = "other"
-
-    with pytest.raises(InputError, match=rf"; {piece.replace('[', '.').replace(']', '.')} missing"):
-        SentencePieceVocabulary(changed_model(rename))
-
-
-def set_type(proto):
-    proto.trainer_spec.model_type = proto.trainer_spec.BPE
-
-
-def set_prefix(proto):
-    proto.normalizer_spec.add_dummy_prefix = False
-
-
-def join_words(proto):
-    proto.pieces[30].piece = "of▁the"
-
-
-def make_unused(proto):
-    proto.pieces[31].type = sentencepiece_model_pb2.ModelProto.SentencePiece.UNUSED
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (set_type, "with model_type=unigram"),
-        (set_prefix, "with add_dummy_prefix=true"),
-        (join_words, "piece 30 'of▁the' spans a space"),
-        (make_unused, "piece 31 .* of a type"),
-    ],
-)
-def test_models_of_another_form(change, message):
-    with pytest.raises(InputError, match=message):
-        SentencePieceVocabulary(changed_model(change))
-
-
-@pytest.mark.parametrize("content", [b"", b"not a model", bytes(range(256)) * 40])
-def test_not_a_model(tmp_path, content):
-    (tmp_path / "x.model").write_bytes(content)
-    with pytest.raises(InputError, match=r"x\.model: expected a SentencePiece model"):
-        SentencePieceVocabulary.load(tmp_path / "x.model")
-
-
-def test_no_such_file(tmp_path):
-    with pytest.raises(InputError, match=r"cannot read .*none\.model: No such file"):
-        SentencePieceVocabulary.load(tmp_path / "none.model")
 
 
 def test_models_without_a_normaliser():

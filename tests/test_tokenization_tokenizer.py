@@ -72,91 +72,6 @@ def test_max_length(max_length):
 
 
 @BOTH
-def test_saved_and_read_again(tmp_path, vocabulary):
-    tokenizer = AlbertTokenizer(vocabulary(lower=False), 64)
-    (tmp_path / "config.json").write_text("{}")
-    tokenizer.save(tmp_path)
-    loaded = AlbertTokenizer.from_pretrained(tmp_path)
-    assert loaded.max_length == 64
-    assert loaded.vocabulary.options() == tokenizer.vocabulary.options()
-    for line in LINES:
-        assert loaded.encode(line, "a b") == tokenizer.encode(line, "a b")
-    assert AlbertTokenizer.from_pretrained(tmp_path, max_length=16).max_length == 16
-    before = sorted(file.name for file in tmp_path.iterdir())
-    with pytest.raises(InputError, match="exists already"):
-        tokenizer.save(tmp_path)
-    tokenizer.save(tmp_path, overwrite=True)
-    assert sorted(file.name for file in tmp_path.iterdir()) == before
-    with pytest.raises(InputError, match="records the text rules already; drop lower"):
-        AlbertTokenizer.from_pretrained(tmp_path, lower=True)
-
-
-def test_nothing_is_written_where_one_file_exists(tmp_path):
-    (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(InputError, match=r"tokenizer\.json exists already"):
-        AlbertTokenizer(wordpiece_vocabulary()).save(tmp_path)
-    assert [file.name for file in tmp_path.iterdir()] == ["tokenizer.json"]
-
-
-def test_bare_files_and_release_folders(tmp_path):
-    spm, wordpiece = tmp_path / "spm" / "30k-clean.model", tmp_path / "zh" / "vocab_chinese.txt"
-    for path in (spm, wordpiece):
-        path.parent.mkdir()
-        (path.parent / "model.ckpt-best.index").write_bytes(b"")
-    spm.write_bytes(sentencepiece_vocabulary().model)
-    wordpiece.write_text("".join(f"{token}\n" for token in TOKENS), encoding="utf-8")
-    for path in (spm, wordpiece, spm.parent, wordpiece.parent):
-        kind = "sentencepiece" if "spm" in str(path) else "wordpiece"
-        tokenizer = AlbertTokenizer.from_pretrained(path)
-        assert (tokenizer.vocabulary.kind, tokenizer.max_length) == (kind, 512)
-        assert not AlbertTokenizer.from_pretrained(path, lower=False).vocabulary.options()["lower"]
-    with pytest.raises(InputError, match="wordpiece vocabulary are lower, each true or false; got quotes=True"):
-        AlbertTokenizer.from_pretrained(wordpiece, quotes=True)
-
-
-def test_folder_of_transformers(tmp_path):
-    (tmp_path / "tokenizer.json").write_text('{"version": "1.0", "model": {}}')
-    (tmp_path / "spiece.model").write_bytes(sentencepiece_vocabulary().model)
-    assert AlbertTokenizer.from_pretrained(tmp_path).vocabulary.size == 140
-
-
-def test_what_was_found_is_named(tmp_path):
-    def message(path):
-        with pytest.raises(InputError) as caught:
-            AlbertTokenizer.from_pretrained(path)
-        return str(caught.value)
-
-    assert "no such file or folder" in message(tmp_path / "absent")
-    assert "found nothing" in message(tmp_path)
-    (tmp_path / "notes.md").write_text("")
-    assert "found notes.md" in message(tmp_path)
-    assert "cannot tell the kind" in message(tmp_path / "notes.md")
-    for name in ("vocab.txt", "a.model"):
-        (tmp_path / name).write_text("")
-    assert "found a.model, vocab.txt. Name the file itself" in message(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ("{", r"tokenizer\.json, line 1: not JSON"),
-        (
-            {"kind": "bpe", "options": {}, "max_length": 9},
-            "kind: expected one of sentencepiece, wordpiece; found 'bpe'",
-        ),
-        ({"kind": "wordpiece", "options": {}}, "expected the keys kind, options, max_length; found kind, options"),
-        ({"kind": "wordpiece", "options": 3, "max_length": 9}, "options: expected an object"),
-        ({"kind": "wordpiece", "options": {"lower": "yes"}, "max_length": 9}, "true or false; got lower='yes'"),
-        ({"kind": "wordpiece", "options": {}, "max_length": 9}, r"cannot read .*vocab\.txt"),
-    ],
-)
-def test_bad_settings(tmp_path, settings, message):
-    (tmp_path / "tokenizer.json").write_text(settings if isinstance(settings, str) else json.dumps(settings))
-    with pytest.raises(InputError, match=message):
-        AlbertTokenizer.from_pretrained(tmp_path)
-
-
-@BOTH
 def test_independent_of_the_locale(tmp_path, vocabulary):
     AlbertTokenizer(vocabulary()).save(tmp_path / "saved")
     text = "ΟΔΥΣΣ 我爱 Café IS"
@@ -169,3 +84,79 @@ def test_independent_of_the_locale(tmp_path, vocabulary):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == AlbertTokenizer(vocabulary()).encode(text)[0]
+
+
+@BOTH
+def test_offsets(vocabulary):
+    tokenizer = AlbertTokenizer(vocabulary(), 24)
+    for text, pair in zip(LINES, LINES[::-1], strict=True):
+        single, double = tokenizer.encode_with_offsets(text), tokenizer.encode_with_offsets(text, pair)
+        assert single[:2] == tokenizer.encode(text)
+        assert double[:2] == tokenizer.encode(text, pair)
+        _, spans_a = tokenizer.vocabulary.encode_with_offsets(text)
+        _, spans_b = tokenizer.vocabulary.encode_with_offsets(pair)
+        assert single.offsets == [(0, 0), *spans_a[:22], (0, 0)]
+        first = double.segment_ids.count(0)
+        assert double.offsets[:first] == [(0, 0), *spans_a[: first - 2], (0, 0)]
+        assert double.offsets[first:] == [*spans_b[: 24 - first - 1], (0, 0)]
+        short = tokenizer.encode_with_offsets(text, pair, length=7)
+        assert len(short.token_ids) == len(short.offsets) == 7
+    batch = tokenizer.encode_batch_with_offsets(LINES, LINES[::-1], length=9)
+    assert [row[:2] for row in batch] == tokenizer.encode_batch(LINES, LINES[::-1], length=9)
+    assert batch[3] == tokenizer.encode_with_offsets(LINES[3], LINES[-4], length=9)
+    assert [row.offsets for row in tokenizer.encode_batch_with_offsets(["a", ""])] == [
+        tokenizer.encode_with_offsets("a").offsets,
+        [(0, 0), (0, 0)],
+    ]
+
+
+@BOTH
+def test_windows(vocabulary):
+    tokenizer = AlbertTokenizer(vocabulary(), 64)
+    question, text = "the mill?", " ".join(LINES * 3)
+    ids, spans = tokenizer.vocabulary.encode_with_offsets(text)
+    windows = tokenizer.encode_windows(question, text, doc_stride=10, length=32)
+    seen = {}
+    for window in windows:
+        asked = tokenizer.vocabulary.encode(question)
+        assert window.token_ids[: window.text_start] == [
+            tokenizer.vocabulary.cls_id,
+            *asked,
+            tokenizer.vocabulary.sep_id,
+        ]
+        assert len(window.token_ids) <= 32
+        for place in range(window.text_start, window.text_end):
+            token = window.first_token + place - window.text_start
+            assert (window.token_ids[place], window.offsets[place]) == (ids[token], spans[token])
+            if window.max_context[place]:
+                assert token not in seen
+                seen[token] = window
+    assert sorted(seen) == list(range(len(ids)))
+    assert [window.first_token for window in windows] == list(range(0, 10 * len(windows), 10))
+    assert [window.token_ids for window in tokenizer.encode_windows("the mill")] == [tokenizer.encode("the mill")[0]]
+    assert tokenizer.encode_windows("a", "")[0][:2] == tokenizer.encode("a", "")
+    cut = tokenizer.encode_windows(text, text, max_question_length=5)
+    assert {window.text_start for window in cut} == {7}
+
+
+def test_wrong_windows(tokenizer):
+    with pytest.raises(InputError, match="doc_stride: expected a whole number of at least 1, got 0"):
+        tokenizer.encode_windows("a", "b", doc_stride=0)
+    with pytest.raises(InputError, match=r"max_question_length: expected a whole number of at least 1, got 2\.5"):
+        tokenizer.encode_windows("a", "b", max_question_length=2.5)
+    with pytest.raises(InputError, match=r"length: expected 3 to 8 \(max_length\), got 9"):
+        tokenizer.encode_windows("a", "b", length=9)
+    with pytest.raises(InputError, match="8 tokens leave no room for the text beside a question of 5 and 3 special"):
+        tokenizer.encode_windows("a b a b a", "b")
+    with pytest.raises(InputError, match=r"text\[1\]: expected a string, got list"):
+        tokenizer.encode_windows("a", ["b"])
+
+
+@BOTH
+def test_special_tokens_and_pieces(vocabulary):
+    tokenizer = AlbertTokenizer(vocabulary())
+    pad, unknown = ("[PAD]", "[UNK]") if tokenizer.vocabulary.kind == "wordpiece" else ("<pad>", "<unk>")
+    assert tokenizer.special_tokens == {pad: 0, unknown: 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
+    assert tokenizer.pieces(np.array([2, 0])) == ["[CLS]", pad]
+    with pytest.raises(InputError, match="token id -1: expected 0 to"):
+        tokenizer.pieces([-1])

@@ -1,4 +1,7 @@
+import pickle
+
 import pytest
+from offset_checks import check_spans
 from small_vocabularies import TOKENS, fuzzed_texts, wordpiece_vocabulary
 
 from albert_tf.errors import InputError
@@ -51,6 +54,36 @@ def test_any_string_is_encoded():
     assert len(vocabulary.encode("mills " * 10_000)) == 20_000
 
 
+def test_many_texts_are_as_each_alone():
+    for lower in (True, False):
+        vocabulary = wordpiece_vocabulary(lower=lower)
+        texts = [*fuzzed_texts(3000, 60), "mills " * 1000, "x" * 201, "", "我爱the mills中国"]
+        assert WordPieceVocabulary(TOKENS, lower=lower).encode_batch(texts) == list(map(vocabulary.encode, texts))
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("我爱 the Mills!", ["我", "爱", "the", "Mill", "s", "!"]),
+        ("Cafe\u0301s, CAFÉ", ["Cafe\u0301", "s", ",", "CAFÉ"]),
+        ("a\0bb\u200b the", ["a\0b", "b\u200b", "the"]),
+        ("한 millz", ["한", "한", "한", "millz"]),
+        ("ΟΔΥΣΣ.", ["Ο", "Δ", "Υ", "Σ", "Σ", "."]),
+        ("", []),
+    ],
+)
+def test_offsets(text, pieces):
+    _, spans = wordpiece_vocabulary().encode_with_offsets(text)
+    assert [text[start:end] for start, end in spans] == pieces
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_offsets_of_any_text(lower):
+    vocabulary = wordpiece_vocabulary(lower=lower)
+    for text in [*fuzzed_texts(2000, 61), "x" * 201, "İİ 我İ", "e\u0301\u0301\u200b 中\u0301国"]:
+        check_spans(vocabulary, text)
+
+
 def test_decode():
     vocabulary = wordpiece_vocabulary()
     assert vocabulary.decode(vocabulary.encode("我爱 the mills, 中国。")) == "我爱 the mills 中国 。"
@@ -67,6 +100,11 @@ def test_save_and_load(tmp_path):
     assert (loaded.pad_id, loaded.unk_id, loaded.cls_id, loaded.sep_id, loaded.mask_id) == (0, 1, 2, 3, 4)
     with pytest.raises(InputError, match="exists already"):
         vocabulary.save(tmp_path)
+
+
+def test_pickled_for_other_processes():
+    vocabulary = wordpiece_vocabulary()
+    assert pickle.loads(pickle.dumps(vocabulary)).encode_batch(["the mills"]) == [vocabulary.encode("the mills")]
 
 
 def test_line_ends_and_counts_are_no_part_of_a_token(tmp_path):
@@ -101,3 +139,5 @@ def test_published_vocabulary(shared_data):
     ids = [index for row in rows for index in vocabulary.encode(row.split("\t")[0])]
     assert len(ids) > 100_000
     assert ids.count(vocabulary.unk_id) < 0.005 * len(ids)
+    for row in rows[1:200]:
+        check_spans(vocabulary, row.split("\t")[0])

@@ -72,7 +72,7 @@ def read_config(path: Path, masked_lm_epsilon: float | None) -> AlbertConfig:
         raise InputError(f"{path}: {BACKBONE} with unknown fields {unknown} and missing fields {missing}")
     _refuse_quantised(path, fields.get("dtype"))
     try:
-        return AlbertConfig(
+        config = AlbertConfig(
             **{name: fields[name] for name in _FIELDS},
             hidden_dropout=fields["dropout"],
             attention_dropout=fields["dropout"],
@@ -80,6 +80,12 @@ def read_config(path: Path, masked_lm_epsilon: float | None) -> AlbertConfig:
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+    if config.num_layers % config.num_groups:
+        raise InputError(
+            f"{path}: num_layers = {config.num_layers}: KerasHub takes multiples of num_groups only, which is "
+            f"{config.num_groups}"
+        )
+    return config
 
 
 def _refuse_quantised(path: Path, policy: Any) -> None:

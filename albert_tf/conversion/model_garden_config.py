@@ -58,6 +58,8 @@ def params_fields(path: Path) -> Fields:
     if kind != "albert" or not isinstance(fields, dict):
         found = reprlib.repr(kind)
         raise InputError(f"{path}: expected an encoder of type albert, found {found}; albert-tf reads ALBERT only")
+    if unknown := sorted(str(name)[:50] for name in fields.keys() - {*_NAMES, "hidden_activation"}):
+        raise InputError(f"{path}: encoder: albert: unknown keys {', '.join(unknown)}: no AlbertEncoder has them")
     if odd := [
         str(name)[:50] for name, value in fields.items() if not isinstance(value, (str, int, float, type(None)))
     ]:

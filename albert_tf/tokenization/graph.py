@@ -1,11 +1,15 @@
 """The tokenizer as TensorFlow operations: for tf.data pipelines, tf.function and SavedModels that take raw text."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
 from albert_tf.tokenization.graph_rules import row_numbers
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
+
+OFFSETS = "offsets"
 
 
 class GraphTokenizer(tf.Module):
@@ -22,6 +26,7 @@ class GraphTokenizer(tf.Module):
         self._vocabulary = tokenizer.vocabulary
         self._max_length = tokenizer.max_length
         self._encode = tokenizer.vocabulary.graph_encoder()
+        self._encode_with_offsets: Any = None  # made when it is needed: not every vocabulary has it
 
     def __call__(
         self, texts: tf.Tensor, pairs: tf.Tensor | None = None, *, length: int | None = None
@@ -36,19 +41,55 @@ class GraphTokenizer(tf.Module):
         Returns:
             token_ids, segment_ids and padding_mask, int32 (batch, sequence).
         """
+        ids_a = self._encode(_as_strings(texts, "texts"))
+        ids_b = None if pairs is None else self._encode(_as_strings(pairs, "pairs"))
+        return self._inputs(ids_a, ids_b, self._room(length, pairs), length)
+
+    def encode_with_offsets(
+        self, texts: tf.Tensor, pairs: tf.Tensor | None = None, *, length: int | None = None
+    ) -> dict[str, tf.Tensor]:
+        """The model inputs, and where the tokens come from; arguments as above.
+
+        Returns:
+            The inputs and `offsets`, int32 (batch, sequence, 2): start and end (excluded) of each token in its text, in
+            characters (Unicode code points, not bytes); 0 and 0 for special tokens and padding. Equal to
+            `AlbertTokenizer.encode_with_offsets`.
+
+        Raises:
+            InputError: a vocabulary in which a character is part of a piece but no piece itself.
+        """
+        if self._encode_with_offsets is None:
+            self._encode_with_offsets = self._vocabulary.graph_offset_encoder()
+        room = self._room(length, pairs)
+        ids_a, spans_a = self._encode_with_offsets(_as_strings(texts, "texts"))
+        nothing = tf.zeros([ids_a.nrows(), 1, 2], tf.int32)
+        if pairs is None:
+            inputs = self._inputs(ids_a, None, room, length)
+            spans = tf.concat([nothing, spans_a[:, :room], nothing], 1)
+        else:
+            ids_b, spans_b = self._encode_with_offsets(_as_strings(pairs, "pairs"))
+            inputs = self._inputs(ids_a, ids_b, room, length)
+            spans_a, spans_b = _truncated(spans_a, spans_b, room)
+            spans = tf.concat([nothing, spans_a, nothing, spans_b, nothing], 1)
+        return inputs | {OFFSETS: spans.to_tensor(0, shape=[None, length, 2])}
+
+    def _room(self, length: int | None, pairs: tf.Tensor | None) -> int:
+        """How many tokens there may be beside the special ones."""
         if length is not None and not 3 <= length <= self._max_length:
             raise InputError(f"length: expected 3 to {self._max_length} (max_length), got {length!r}")
-        texts = _as_strings(texts, "texts")
-        ids_a = self._encode(texts)
-        batch = tf.shape(texts)[:1]
-        cls = tf.fill(tf.concat([batch, [1]], 0), self._vocabulary.cls_id)
-        sep = tf.fill(tf.concat([batch, [1]], 0), self._vocabulary.sep_id)
-        room = (length or self._max_length) - (2 if pairs is None else 3)
-        if pairs is None:
+        return (length or self._max_length) - (2 if pairs is None else 3)
+
+    def _inputs(
+        self, ids_a: tf.RaggedTensor, ids_b: tf.RaggedTensor | None, room: int, length: int | None
+    ) -> dict[str, tf.Tensor]:
+        rows = ids_a.nrows()[None]
+        cls = tf.fill(tf.concat([rows, [1]], 0), self._vocabulary.cls_id)
+        sep = tf.fill(tf.concat([rows, [1]], 0), self._vocabulary.sep_id)
+        if ids_b is None:
             first = tf.concat([cls, ids_a[:, :room], sep], 1)
             token_ids, segment_ids = first, tf.zeros_like(first)
         else:
-            ids_a, ids_b = _truncated(ids_a, self._encode(_as_strings(pairs, "pairs")), room)
+            ids_a, ids_b = _truncated(ids_a, ids_b, room)
             first, second = tf.concat([cls, ids_a, sep], 1), tf.concat([ids_b, sep], 1)
             token_ids = tf.concat([first, second], 1)
             segment_ids = tf.concat([tf.zeros_like(first), tf.ones_like(second)], 1)

@@ -12,6 +12,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from albert_tf.tokenization import graph_rules, rules
+from albert_tf.tokenization.graph_rules import ragged
 from albert_tf.tokenization.wordpiece import MAX_WORD_LENGTH
 
 if TYPE_CHECKING:
@@ -22,36 +23,55 @@ _TOO_LONG = "x" * (4 * MAX_WORD_LENGTH + 1)  # more bytes than a word of MAX_WOR
 
 
 class SentencePieceEncoder(tf.Module):
-    """`SentencePieceVocabulary.encode` in a graph."""
+    """`SentencePieceVocabulary.encode` in a graph.
+
+    Attributes:
+        lower, quotes: text rules.
+        table: the other text rules, by character, but for capital sigma.
+        row_splits: of the ids that the digit-comma rule puts in the place of each id.
+    """
 
     def __init__(self, vocabulary: "SentencePieceVocabulary") -> None:
         super().__init__()
-        self._lower, self._quotes = vocabulary.lower, vocabulary.quotes
-        self._table = _folding(vocabulary.lower, vocabulary.keep_accents)
+        self.lower, self.quotes = vocabulary.lower, vocabulary.quotes
+        self.table = _folding(vocabulary.lower, vocabulary.keep_accents)
         with tf.init_scope():  # its constants belong to this object, whatever graph is being built
             self._segmenter = tensorflow_text.FastSentencepieceTokenizer(vocabulary.graph_model())
         rows = vocabulary.digit_comma_ids()
         self._ids = np.array([new for row in rows for new in row], np.int32)
-        self._id_splits = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+        self.row_splits = np.cumsum([0, *map(len, rows)]).astype(np.int64)
 
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        words = tf.strings.split(self._normalize(texts))
-        ids = self._segmenter.tokenize(words.values).with_row_splits_dtype(tf.int64)  # (words, None)
-        replacements = tf.RaggedTensor.from_row_splits(self._ids, self._id_splits, validate=False)
-        ids = ids.with_values(tf.gather(replacements, ids.values)).merge_dims(1, 2)
-        return words.with_values(ids).merge_dims(1, 2)
+        # The rules do not reach from one word into the next, so each different word is encoded once.
+        words = tf.strings.split(texts)
+        different, numbers = tf.unique(words.values)
+        parts = tf.strings.split(self._rewrite(different))  # (different, None): mostly one, but "a▁b" is two
+        pieces = self.segment(parts.values)  # (parts, None)
+        ids = self.without_digit_commas(pieces.values)  # (pieces, None)
+        ids = ragged(ids.values, tf.gather(ids.row_splits, tf.gather(pieces.row_splits, parts.row_splits)))
+        ids = tf.gather(ids, numbers)  # (words, None)
+        return ragged(ids.values, tf.gather(ids.row_splits, words.row_splits))
 
-    def _normalize(self, texts: tf.Tensor) -> tf.Tensor:
-        """`rules.normalize`, up to the number of spaces; ASCII texts take a shorter way."""
-        if self._quotes:
-            texts = tf.strings.regex_replace(texts, "``|''", '"')
-        # All that `str.split` takes for whitespace in ASCII.
-        plain = tf.strings.regex_replace(texts, r"[\t-\r\x1c-\x1f]", " ")
-        if self._lower:
+    def segment(self, words: tf.Tensor) -> tf.RaggedTensor:
+        """Ids (words, None), before the digit-comma rule."""
+        pieces = self._segmenter.tokenize(words)
+        return ragged(pieces.values, tf.cast(pieces.row_splits, tf.int64))
+
+    def without_digit_commas(self, ids: tf.Tensor) -> tf.RaggedTensor:
+        """What the digit-comma rule puts in the place of each id (ids, None): mostly itself."""
+        return tf.gather(ragged(self._ids, self.row_splits), ids)
+
+    def _rewrite(self, words: tf.Tensor) -> tf.Tensor:
+        """`rules.rewritten_words`; ASCII words take a shorter way."""
+        if self.quotes:
+            words = tf.strings.regex_replace(words, "``|''", '"')
+        # What `str.split` takes for whitespace in ASCII, and `tf.strings.split` does not.
+        plain = tf.strings.regex_replace(words, r"[\x1c-\x1f]", " ")
+        if self.lower:
             plain = tf.strings.lower(plain)
-        other = tf.where(~tf.strings.regex_full_match(texts, r"[\x00-\x7f]*"))
-        code_points = self._table(graph_rules.decode(tf.gather_nd(texts, other)))
-        if self._lower:
+        other = tf.where(~tf.strings.regex_full_match(words, r"[\x00-\x7f]*"))
+        code_points = self.table(graph_rules.decode(tf.gather_nd(words, other)))
+        if self.lower:
             code_points = graph_rules.final_sigma(code_points)
         return tf.tensor_scatter_nd_update(plain, other, graph_rules.encode(code_points))
 
@@ -73,26 +93,28 @@ class WordPieceEncoder(tf.Module):
             )
 
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        code_points = self._clean(graph_rules.decode(texts))
+        characters, _ = self.spaced(graph_rules.decode(texts))
+        words = tf.strings.split(graph_rules.encode(characters))
+        ids = self.segment(words.values)  # (words, None)
+        return ragged(ids.values, tf.gather(ids.row_splits, words.row_splits))
+
+    def spaced(self, code_points: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """`rules.spaced_text`, and for each value the place in `code_points.values` that it comes from, int32."""
+        values, sources = self._clean.with_sources(code_points)
         if self._lower:
-            code_points = graph_rules.final_sigma(code_points)
-        words = tf.strings.split(graph_rules.encode(self._space(code_points)))
-        too_long = tf.strings.length(words.values, "UTF8_CHAR") > MAX_WORD_LENGTH
-        ids = self._segmenter.tokenize(tf.where(too_long, _TOO_LONG, words.values))  # (words, None)
-        return words.with_values(ids).merge_dims(1, 2)
+            values = graph_rules.final_sigma(values)
+        values, cleaned_sources = self._space.with_sources(values)
+        return values, tf.gather(sources, cleaned_sources)
+
+    def segment(self, words: tf.Tensor) -> tf.RaggedTensor:
+        """Ids (words, None)."""
+        too_long = tf.strings.length(words, "UTF8_CHAR") > MAX_WORD_LENGTH
+        return self._segmenter.tokenize(tf.where(too_long, _TOO_LONG, words)).with_row_splits_dtype(tf.int64)
 
 
 @functools.cache
 def _folding(lower: bool, keep_accents: bool) -> graph_rules.CodePointTable:
-    """`rules.sentencepiece_words` by character, but for capital sigma."""
-
-    def rule(character: str) -> str:
-        if character.isspace() or character == rules.WORD_START:
-            return " "
-        text = rules.fold(character, lower=False, keep_accents=keep_accents)
-        return rules.lower_except_sigma(text) if lower else text
-
-    return graph_rules.CodePointTable(rule)
+    return graph_rules.CodePointTable(functools.partial(rules.fold_character, lower=lower, keep_accents=keep_accents))
 
 
 @functools.cache

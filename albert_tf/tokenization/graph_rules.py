@@ -59,14 +59,18 @@ class CodePointTable(tf.Module):
         self._row_splits = np.cumsum([0, *map(len, differences)]).astype(np.int64)
 
     def __call__(self, code_points: tf.RaggedTensor) -> tf.RaggedTensor:
+        return self.with_sources(code_points)[0]
+
+    def with_sources(self, code_points: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """The replaced text, and for each of its values the place in `code_points.values` that it comes from, int32."""
         flat = code_points.values
         page = tf.gather(self._pages, flat // _PAGE)
         slot = tf.gather(self._slots, page * _PAGE + flat % _PAGE)
-        replacements = tf.RaggedTensor.from_row_splits(self._values, self._row_splits, validate=False)
+        replacements = ragged(self._values, self._row_splits)
         differences = tf.gather(replacements, slot)
-        values = tf.gather(flat, row_numbers(differences)) + differences.values
+        sources = row_numbers(differences)
         row_splits = tf.gather(differences.row_splits, code_points.row_splits)
-        return tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
+        return ragged(tf.gather(flat, sources) + differences.values, row_splits), sources
 
 
 def final_sigma(code_points: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -116,3 +120,26 @@ def row_numbers(ragged: tf.RaggedTensor) -> tf.Tensor:
     row_splits = tf.cast(ragged.row_splits, tf.int32)
     size = row_splits[-1]
     return tf.cumsum(tf.math.bincount(row_splits[1:-1], minlength=size, maxlength=size))
+
+
+def next_starts(starts: tf.Tensor, rows: tf.Tensor, row_ends: tf.Tensor) -> tf.Tensor:
+    """Where the characters end that values come from, if one that yields nothing belongs to the one before it.
+
+    Args:
+        starts: for each value, the place of its character; in order.
+        rows: the row of each value.
+        row_ends: the end of this row.
+
+    Returns:
+        The next start in the row that is another one; after the last, the row's end.
+    """
+    same_row = tf.concat([rows[1:] == rows[:-1], [False]], 0)[: tf.size(rows)]
+    following = tf.concat([starts[1:], starts[:1]], 0)
+    is_last = ~same_row | (following != starts)  # of the values of one character
+    ends = tf.boolean_mask(tf.where(same_row, following, row_ends), is_last)
+    return tf.gather(ends, tf.cumsum(tf.cast(is_last, tf.int32), exclusive=True))
+
+
+def ragged(values: tf.Tensor, row_splits: tf.Tensor) -> tf.RaggedTensor:
+    """A ragged tensor of parts that fit."""
+    return tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)

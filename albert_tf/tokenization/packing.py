@@ -1,14 +1,31 @@
 """Special tokens, segments, truncation and padding: from the ids of texts to the three model inputs."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
+from albert_tf.tokenization.alignment import Span
 from albert_tf.tokenization.api import Vocabulary
 
 Packed = tuple[list[int], list[int]]  # token ids and segment ids of one input, equally long
+NO_SPAN = (0, 0)
+
+
+class Encoded(NamedTuple):
+    """One input with the places that its tokens come from.
+
+    Attributes:
+        token_ids, segment_ids: as in `Packed`.
+        offsets: for each token, start and end (excluded) in the text that its segment stands for, in characters of the
+            Python string; (0, 0) for special tokens.
+    """
+
+    token_ids: list[int]
+    segment_ids: list[int]
+    offsets: list[Span]
 
 
 def pack(ids_a: Sequence[int], ids_b: Sequence[int] | None, vocabulary: Vocabulary, max_length: int) -> Packed:
@@ -28,6 +45,14 @@ def pack(ids_a: Sequence[int], ids_b: Sequence[int] | None, vocabulary: Vocabula
     first = [vocabulary.cls_id, *ids_a[:kept_a], vocabulary.sep_id]
     second = [*ids_b[:kept_b], vocabulary.sep_id]
     return [*first, *second], [0] * len(first) + [1] * len(second)
+
+
+def pack_offsets(spans_a: Sequence[Span], spans_b: Sequence[Span] | None, max_length: int) -> list[Span]:
+    """The spans of the tokens that `pack` makes of two texts with these; NO_SPAN for special tokens."""
+    if spans_b is None:
+        return [NO_SPAN, *spans_a[: max_length - 2], NO_SPAN]
+    kept_a, kept_b = truncated_lengths(len(spans_a), len(spans_b), max_length - 3)
+    return [NO_SPAN, *spans_a[:kept_a], NO_SPAN, *spans_b[:kept_b], NO_SPAN]
 
 
 def truncated_lengths(length_a: int, length_b: int, room: int) -> tuple[int, int]:

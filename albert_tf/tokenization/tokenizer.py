@@ -1,6 +1,5 @@
 """`AlbertTokenizer`: text in, the three model inputs out."""
 
-import json
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
@@ -8,21 +7,12 @@ from typing import Any
 import numpy as np
 
 from albert_tf.errors import InputError
-from albert_tf.files import checked_path, read_json, refuse_existing, written_whole
-from albert_tf.tokenization import sentencepiece, wordpiece
+from albert_tf.files import checked_path
 from albert_tf.tokenization.api import Vocabulary
-from albert_tf.tokenization.packing import Packed, pack, pad_batch
-from albert_tf.tokenization.sentencepiece import SentencePieceVocabulary
-from albert_tf.tokenization.wordpiece import WordPieceVocabulary
-
-FILE_NAME = "tokenizer.json"
-# Kind → file name in a saved folder, text rules.
-_KINDS = {
-    "sentencepiece": (sentencepiece.FILE_NAME, ("lower", "keep_accents", "quotes")),
-    "wordpiece": (wordpiece.FILE_NAME, ("lower",)),
-}
-_SENTENCEPIECE_SUFFIXES = (".model", ".spm")
-_RELEASE_FILES = ("*.model", "*.spm", "vocab*.txt")
+from albert_tf.tokenization.packing import Encoded, Packed, pack, pack_offsets, pad_batch
+from albert_tf.tokenization.tokenizer_files import FILE_NAME as FILE_NAME
+from albert_tf.tokenization.tokenizer_files import read_tokenizer, save_tokenizer
+from albert_tf.tokenization.windows import Window, windows
 
 
 class AlbertTokenizer:
@@ -58,16 +48,10 @@ class AlbertTokenizer:
         """
         path = checked_path(path, "tokenizer")
         try:
-            saved = _read_settings(path / FILE_NAME) if path.is_dir() else None
-            if saved is None:
-                return cls(_load_release(path, options), 512 if max_length is None else max_length)
+            vocabulary, longest = read_tokenizer(path, options)
         except OSError as error:  # no permission, a name that is too long
             raise InputError(f"cannot read {error.filename or path}: {error.strerror or error}") from error
-        if options:
-            raise InputError(f"{path / FILE_NAME} records the text rules already; drop {', '.join(options)}")
-        file_name, _ = _KINDS[saved["kind"]]
-        vocabulary = _load(saved["kind"], path / file_name, saved["options"])
-        return cls(vocabulary, saved["max_length"] if max_length is None else max_length)
+        return cls(vocabulary, (longest or 512) if max_length is None else max_length)
 
     def __call__(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, length: int | None = None
@@ -91,20 +75,81 @@ class AlbertTokenizer:
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, length: int | None = None
     ) -> list[Packed]:
         """Token ids and segment ids of each row of `__call__`, not padded; arguments and errors as there."""
-        check_texts(texts, "texts")
-        if pairs is not None:
-            check_texts(pairs, "pairs")
-            if len(pairs) != len(texts):
-                raise InputError(f"pairs: expected one for each text; got {len(texts)} texts and {len(pairs)} pairs")
-        if length is not None and not 3 <= length <= self.max_length:
-            raise InputError(f"length: expected 3 to {self.max_length} (max_length), got {length!r}")
-        second = [None] * len(texts) if pairs is None else pairs
-        return [self._pack(text, pair, length or self.max_length) for text, pair in zip(texts, second, strict=True)]
+        _check_rows(texts, pairs)
+        limit = self._checked_length(length)
+        first = self.vocabulary.encode_batch(texts)
+        second = [None] * len(texts) if pairs is None else self.vocabulary.encode_batch(pairs)
+        return [pack(ids_a, ids_b, self.vocabulary, limit) for ids_a, ids_b in zip(first, second, strict=True)]
 
     def encode(self, text: str, pair: str | None = None) -> Packed:
         """Token ids and segment ids of one input, special tokens included, truncated to `max_length`, not padded."""
         check_texts([text] if pair is None else [text, pair], "text")
-        return self._pack(text, pair, self.max_length)
+        ids_b = None if pair is None else self.vocabulary.encode(pair)
+        return pack(self.vocabulary.encode(text), ids_b, self.vocabulary, self.max_length)
+
+    def encode_with_offsets(self, text: str, pair: str | None = None, *, length: int | None = None) -> Encoded:
+        """`encode`, and for each token the characters of its text, (start, end), that it stands for.
+
+        `text[start:end]` is what the piece was made of, whatever the text rules did to it: case, accents, ligatures. See
+        tokenization/alignment.py. Special tokens have (0, 0).
+
+        Args:
+            length: truncate to this many tokens; None for `max_length`.
+        """
+        check_texts([text] if pair is None else [text, pair], "text")
+        limit = self._checked_length(length)
+        ids_a, spans_a = self.vocabulary.encode_with_offsets(text)
+        ids_b, spans_b = (None, None) if pair is None else self.vocabulary.encode_with_offsets(pair)
+        return Encoded(*pack(ids_a, ids_b, self.vocabulary, limit), pack_offsets(spans_a, spans_b, limit))
+
+    def encode_batch_with_offsets(
+        self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, length: int | None = None
+    ) -> list[Encoded]:
+        """`encode_with_offsets` of each row; arguments and errors as in `__call__`."""
+        _check_rows(texts, pairs)
+        rows = zip(texts, [None] * len(texts) if pairs is None else pairs, strict=True)
+        return [self.encode_with_offsets(text, pair, length=length) for text, pair in rows]
+
+    def encode_windows(
+        self,
+        text: str,
+        pair: str | None = None,
+        *,
+        doc_stride: int = 128,
+        length: int | None = None,
+        max_question_length: int = 64,
+    ) -> list[Window]:
+        """A text that is too long for one input, in windows that overlap; nothing of it is lost.
+
+        Args:
+            text: the text; or the question that every window begins with, where `pair` is the text.
+            pair: the text, where there is a question.
+            doc_stride: tokens from the start of one window to the start of the next, as in google-research/albert. Two
+                neighbours share the tokens that fit into a window less these; transformers' `stride` is that number.
+            length: the most tokens of a window, special tokens included; None for `max_length`.
+            max_question_length: tokens of the question that are kept.
+
+        Returns:
+            One window at least, in the order of the text; see `windows.Window`.
+
+        Raises:
+            InputError: not strings, or numbers that leave no room for the text.
+        """
+        check_texts([text] if pair is None else [text, pair], "text")
+        limit = self._checked_length(length)
+        for name, value in (("doc_stride", doc_stride), ("max_question_length", max_question_length)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise InputError(f"{name}: expected a whole number of at least 1, got {value!r}")
+        if pair is None:
+            return windows(None, self.vocabulary.encode_with_offsets(text), self.vocabulary, limit, doc_stride)
+        ids, spans = self.vocabulary.encode_with_offsets(text)
+        question = ids[:max_question_length], spans[:max_question_length]
+        if len(question[0]) + 4 > limit:
+            raise InputError(
+                f"length: {limit} tokens leave no room for the text beside a question of {len(question[0])} and 3 special "
+                "tokens; give more, or a lower max_question_length"
+            )
+        return windows(question, self.vocabulary.encode_with_offsets(pair), self.vocabulary, limit, doc_stride)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text that the ids spell; special tokens are left out.
@@ -114,24 +159,28 @@ class AlbertTokenizer:
         """
         return self.vocabulary.decode([int(i) for i in ids])
 
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The vocabulary entry of each id.
+
+        Raises:
+            InputError: an id is outside the vocabulary.
+        """
+        return self.vocabulary.pieces([int(i) for i in ids])
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """The special tokens, as they stand in the vocabulary, and their ids: padding, unknown, [CLS], [SEP], [MASK]."""
+        vocabulary = self.vocabulary
+        ids = [vocabulary.pad_id, vocabulary.unk_id, vocabulary.cls_id, vocabulary.sep_id, vocabulary.mask_id]
+        return dict(zip(vocabulary.pieces(ids), ids, strict=True))
+
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes `tokenizer.json` and the vocabulary file into `folder`, which may hold other files.
 
         Raises:
             InputError: one of the two exists and `overwrite` is false.
         """
-        folder = Path(folder)
-        vocabulary_file, _ = _KINDS[self.vocabulary.kind]
-        for name in (FILE_NAME, vocabulary_file):
-            refuse_existing(folder / name, overwrite=overwrite)
-        self.vocabulary.save(folder, overwrite=overwrite)
-        settings = {
-            "kind": self.vocabulary.kind,
-            "options": self.vocabulary.options(),
-            "max_length": self.max_length,
-        }
-        with written_whole(folder / FILE_NAME, overwrite=overwrite) as temporary:
-            temporary.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        save_tokenizer(Path(folder), self.vocabulary, self.max_length, overwrite=overwrite)
 
     def save_device_model(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Writes the vocabulary as a file for the tokenizers of device runtimes (device_model.py): a SentencePiece model
@@ -144,9 +193,13 @@ class AlbertTokenizer:
 
         save_device_model(self.vocabulary, checked_path(path, "path"), overwrite=overwrite)
 
-    def _pack(self, text: str, pair: str | None, max_length: int) -> Packed:
-        ids_b = None if pair is None else self.vocabulary.encode(pair)
-        return pack(self.vocabulary.encode(text), ids_b, self.vocabulary, max_length)
+    def _checked_length(self, length: int | None) -> int:
+        """`length`, or `max_length` where it is None."""
+        if length is None:
+            return self.max_length
+        if not isinstance(length, int) or isinstance(length, bool) or not 3 <= length <= self.max_length:
+            raise InputError(f"length: expected 3 to {self.max_length} (max_length), got {length!r}")
+        return length
 
 
 def check_texts(texts: Sequence[str], name: str) -> None:
@@ -160,57 +213,10 @@ def check_texts(texts: Sequence[str], name: str) -> None:
             raise InputError(f"{name}[{index}]: expected a string, got {type(text).__name__} {text!r}")
 
 
-def _read_settings(path: Path) -> dict[str, Any] | None:
-    """Our `tokenizer.json`, checked; None where there is none, or one of transformers' (which has no "kind")."""
-    if not path.is_file():
-        return None
-    settings = read_json(path)
-    if not isinstance(settings, dict) or "kind" not in settings:
-        return None
-    keys = ("kind", "options", "max_length")
-    if sorted(settings) != sorted(keys):
-        raise InputError(f"{path}: expected the keys {', '.join(keys)}; found {', '.join(settings)}")
-    if settings["kind"] not in tuple(_KINDS):  # a tuple takes what cannot be hashed, too
-        raise InputError(f"{path}: kind: expected one of {', '.join(_KINDS)}; found {settings['kind']!r}")
-    if not isinstance(settings["options"], dict):
-        raise InputError(f"{path}: options: expected an object with text rules; found {settings['options']!r}")
-    longest = settings["max_length"]
-    if not isinstance(longest, int) or isinstance(longest, bool) or longest < 3:
-        raise InputError(f"{path}: max_length: expected a whole number of at least 3, found {longest!r}")
-    return settings
-
-
-def _load_release(path: Path, options: dict[str, Any]) -> Vocabulary:
-    """The vocabulary file `path`, or the only one in the folder `path`."""
-    if path.is_dir():
-        found = sorted({file for pattern in _RELEASE_FILES for file in path.glob(pattern) if file.is_file()})
-        if len(found) != 1:
-            names = ", ".join(file.name for file in found or sorted(path.iterdir())[:10]) or "nothing"
-            raise InputError(
-                f"{path}: expected {FILE_NAME}, or exactly one vocabulary file ({', '.join(_RELEASE_FILES)}); "
-                f"found {names}" + (". Name the file itself" if found else "")
-            )
-        path = found[0]
-    if not path.is_file():
-        raise InputError(f"{path}: no such file or folder; expected a tokenizer's folder or a vocabulary file")
-    if path.suffix in _SENTENCEPIECE_SUFFIXES:
-        return _load("sentencepiece", path, options)
-    if path.match("vocab*.txt"):
-        return _load("wordpiece", path, options)
-    raise InputError(
-        f"{path}: cannot tell the kind of vocabulary by this name; expected *.model or *.spm (SentencePiece) or "
-        "vocab*.txt (WordPiece)"
-    )
-
-
-def _load(kind: str, path: Path, options: dict[str, Any]) -> Vocabulary:
-    """The vocabulary file `path` with its text rules."""
-    _, known = _KINDS[kind]
-    for name, value in options.items():
-        if name not in known or not isinstance(value, bool):
-            raise InputError(
-                f"{path}: text rules of a {kind} vocabulary are {', '.join(known)}, each true or false; got {name}={value!r}"
-            )
-    if kind == "sentencepiece":
-        return SentencePieceVocabulary.load(path, **options)
-    return WordPieceVocabulary.load(path, **options)
+def _check_rows(texts: Sequence[str], pairs: Sequence[str] | None) -> None:
+    """Raises InputError unless `texts` and `pairs` are lists of strings, equally long."""
+    check_texts(texts, "texts")
+    if pairs is not None:
+        check_texts(pairs, "pairs")
+        if len(pairs) != len(texts):
+            raise InputError(f"pairs: expected one for each text; got {len(texts)} texts and {len(pairs)} pairs")

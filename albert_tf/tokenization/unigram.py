@@ -7,11 +7,14 @@ which no piece crosses, and this search adds and compares exactly as `tensorflow
 """
 
 import math
-import struct
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from albert_tf.tokenization.piece_trie import NO_PIECE, PieceTrie
+from albert_tf.tokenization.unigram_batch import BatchSearch, Segments
 
 _UNKNOWN_PENALTY = 10.0  # kUnkPenalty of sentencepiece
-_FLOAT32 = struct.Struct("f")
 
 
 class UnigramModel:
@@ -20,58 +23,78 @@ class UnigramModel:
     Args:
         pieces: (piece, id, score) of each piece that may be part of a text.
         unk_id: stands for a run of characters that no piece covers.
+
+    Attributes:
+        trie: the pieces.
     """
 
     def __init__(self, pieces: Iterable[tuple[str, int, float]], unk_id: int) -> None:
-        self.unk_id = unk_id
-        self._longest = 1
-        # Piece → (id, score); the beginning of a longer piece that is none itself → None.
-        self._pieces: dict[str, tuple[int, float] | None] = {}
-        lowest = 0.0
-        for piece, index, score in pieces:
-            self._pieces[piece] = (index, score)
-            for length in range(len(piece) - 1, 0, -1):
-                if piece[:length] in self._pieces:
-                    break  # its own beginnings are there already
-                self._pieces[piece[:length]] = None
-            self._longest = max(self._longest, len(piece))
-            lowest = min(lowest, score)
-        self._unknown_score = _float32(lowest - _UNKNOWN_PENALTY)
+        entries = {piece: (index, score) for piece, index, score in pieces}
+        self.trie = PieceTrie(entries)
+        self._numbers = {character: number for number, character in enumerate(self.trie.alphabet, start=1)}
+        self._is_piece = self.trie.is_piece.tolist()
+        self._unk_id = unk_id
+        self._unknown_score = _float32(min(0.0, *(score for _, score in entries.values())) - _UNKNOWN_PENALTY)
+        self._batch_search = BatchSearch(self.trie, self._unknown_score, unk_id)
+        self._views = self._trie_views()
 
-    def segment(self, word: str) -> list[int]:
-        """The ids of the best segmentation (Viterbi); of equal ones, that with the longest last piece.
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_views"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._views = self._trie_views()
+
+    def _trie_views(self) -> tuple[memoryview, ...]:
+        """The arrays of the trie in a form that is quick to index."""
+        return self.trie.base.data, self.trie.parent.data, self.trie.scores.data, self.trie.ids.data
+
+    def segment_all(self, words: Sequence[str]) -> Segments:
+        """`segment` of many words; quicker from a hundred on. Memory grows with the length of the longest."""
+        return self._batch_search.segment(words)
+
+    def segment(self, word: str) -> tuple[list[int], list[int]]:
+        """The best segmentation (Viterbi); of equal ones, that with the longest last piece.
 
         Args:
             word: text as the model's own normaliser leaves it, with "▁" in front.
+
+        Returns:
+            The ids, and the character (from 0) before which each piece ends.
         """
-        pieces, pack, unpack = self._pieces, _FLOAT32.pack, _FLOAT32.unpack
+        bases, parents, weights, piece_ids = self._views
         length = len(word)
-        scores, starts, ids = [-math.inf] * (length + 1), [0] * (length + 1), [-1] * (length + 1)
+        scores, starts, ids = [-math.inf] * (length + 1), [0] * (length + 1), [NO_PIECE] * (length + 1)
         scores[0] = 0.0
+        rounded = array("f", [0.0])  # assigning rounds to float32: of the sum of two float32, this is float32 addition
+        numbers = [self._numbers.get(character, 0) for character in word]
         for start in range(length):
             before = scores[start]
-            if not pieces.get(word[start]):
-                score = self._unknown(word[start], before)
+            if not self._is_piece[numbers[start]]:
+                score = self._after_unknown(word[start], before)
                 if score > scores[start + 1]:
-                    merged = ids[start] == self.unk_id
-                    scores[start + 1], ids[start + 1] = score, self.unk_id
+                    merged = ids[start] == self._unk_id
+                    scores[start + 1], ids[start + 1] = score, self._unk_id
                     starts[start + 1] = starts[start] if merged else start
-            for end in range(start + 1, min(length, start + self._longest) + 1):
-                piece = word[start:end]
-                if piece not in pieces:
+            node = 0
+            for end in range(start + 1, length + 1):
+                child = bases[node] + numbers[end - 1]
+                if parents[child] != node:
                     break
-                if entry := pieces[piece]:
-                    # Rounded to float32: of the sum of two float32, this is float32 addition.
-                    score = unpack(pack(before + entry[1]))[0]
-                    if score > scores[end]:
-                        scores[end], starts[end], ids[end] = score, start, entry[0]
+                node = child
+                # What is not greater before rounding is not greater after it.
+                if before + weights[node] > scores[end]:
+                    rounded[0] = before + weights[node]
+                    if rounded[0] > scores[end]:
+                        scores[end], starts[end], ids[end] = rounded[0], start, piece_ids[node]
         path = []
         while length:
-            path.append(ids[length])
+            path.append(length)
             length = starts[length]
-        return path[::-1]
+        ends = path[::-1]
+        return [ids[end] for end in ends], ends
 
-    def _unknown(self, character: str, score: float) -> float:
+    def _after_unknown(self, character: str, score: float) -> float:
         """`score` after a character that is no piece: the penalty counts once for every UTF-8 byte."""
         for _ in character.encode("utf-8"):
             score = _float32(score + self._unknown_score)
@@ -79,4 +102,4 @@ class UnigramModel:
 
 
 def _float32(value: float) -> float:
-    return _FLOAT32.unpack(_FLOAT32.pack(value))[0]
+    return array("f", [value])[0]
