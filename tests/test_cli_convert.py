@@ -198,3 +198,22 @@ def test_the_chinese_vocabulary_does_not_go_with_the_english_model(shared_data, 
     ):
         convert(tmp_path / "albert", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["[red]a[/]", "x[/b]y"])
+def test_names_that_look_like_markup(source, tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    assert convert(source, name, "--verify") == 0
+    assert f"│ {name} (" in capsys.readouterr().out
+    assert convert(name, "again", "--activation", "linear", "--verify") == 0
+    assert f"{name}: read as a whole" in capsys.readouterr().out
+
+
+def test_a_full_disk(source, tmp_path, monkeypatch):
+    def write(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("albert_tf.presets.write_safetensors", write)
+    with pytest.raises(InputError, match=r"cannot write .*out: No space left on device; nothing was written"):
+        convert(source, tmp_path / "out")
+    assert {path.name for path in tmp_path.iterdir()} == {source.name}

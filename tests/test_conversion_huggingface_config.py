@@ -8,7 +8,13 @@ import pytest
 from huggingface_writer import CONFIG
 
 from albert_tf.config import CONFIGS, AlbertConfig
-from albert_tf.conversion.huggingface_config import config_of, fields_of, labels_of, read_fields
+from albert_tf.conversion.huggingface_config import (
+    classifier_dropout_of,
+    config_of,
+    fields_of,
+    labels_of,
+    read_fields,
+)
 from albert_tf.errors import InputError
 
 PATH = Path("folder/config.json")
@@ -197,6 +203,15 @@ def fields_in(folder: Path, text: str) -> dict[str, Any]:
         ('{"model_type": "albert", "position_embedding_type": "relative_key"}', "position_embedding_type = 'relative"),
         ('{"model_type": "albert", "pruned_heads": {"0": [1]}}', "pruned_heads"),
         ('{"model_type": "albert", "quantization_config": {"bits": 4}}', "quantization_config"),
+        ('{"model_type": "albert", "architectures": 3}', "architectures: expected a list with the name"),
+        (
+            '{"model_type": "albert", "architectures": [["AlbertModel"]]}',
+            "architectures: expected a list with the name",
+        ),
+        ('{"model_type": ["albert"]}', "a model of type "),
+        ('{"model_type": "albert", "vocab_size": 1, "vocab_size": 2}', "the key 'vocab_size' comes twice"),
+        ('{"model_type": "albert", "vocab_size": ' + "9" * 5000 + "}", "not JSON that can be read"),
+        ('{"model_type": ' + "[" * 200_000, "not JSON that can be read"),
     ],
 )
 def test_other_models(tmp_path: Path, text: str, message: str) -> None:
@@ -239,3 +254,14 @@ def test_labels() -> None:
     assert labels_of({"id2label": {"1": "b", "0": "a"}}, PATH) == ["a", "b"]
     assert labels_of({}, PATH) == ["LABEL_0", "LABEL_1"]
     assert labels_of({"num_labels": 1}, PATH) == ["LABEL_0"]
+    for count in (0, -1, 10**12, 2.0, "2"):
+        with pytest.raises(InputError, match=r"config\.json: num_labels: expected a whole number, 1 to 100000, got"):
+            labels_of({"num_labels": count}, PATH)
+
+
+def test_dropout_before_a_classifier() -> None:
+    assert classifier_dropout_of({"classifier_dropout_prob": 0}, PATH) == 0.0
+    assert classifier_dropout_of({"classifier_dropout_prob": None}, PATH) == classifier_dropout_of({}, PATH) == 0.1
+    for rate in ("0.1", [0.1], True, 1, -0.1, float("nan")):
+        with pytest.raises(InputError, match=r"classifier_dropout_prob: expected a rate in \[0, 1\), got"):
+            classifier_dropout_of({"classifier_dropout_prob": rate}, PATH)

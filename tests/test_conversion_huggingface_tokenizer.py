@@ -97,11 +97,41 @@ def test_a_fast_tokenizer_alone_gives_the_same_ids(tmp_path: Path) -> None:
         {"added_tokens": [{"id": 0}]},
         {"added_tokens": None},
         {"normalizer": {"normalizers": [{"type": "Precompiled", "precompiled_charsmap": "?"}]}},
+        {"model": {"type": "Unigram", "unk_id": None, "vocab": [["a", 0.0]]}},
+        {"model": {"type": "Unigram", "unk_id": 10**30, "vocab": [["a", 0.0]]}},
+        {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["a", "b"]]}},
     ],
 )
 def test_fast_tokenizers_of_other_kinds(tmp_path: Path, changes: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=r"put the vocabulary that the model was trained with, spiece\.model or vocab"):
         read_tokenizer_files(fast_file(tmp_path, **changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"normalizer": {"normalizers": [{"type": "Precompiled", "precompiled_charsmap": "AAAA"}]}},
+            "cannot be parsed",
+        ),
+        ({"model": {"unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.0]]}}, "expected the special pieces"),
+        ({"model": {"unk_id": 0, "vocab": [["<unk>", 0.0], ["a", 1e9]]}}, r"and the score 1e\+09"),
+        ({"model": {"unk_id": 5, "vocab": [["<unk>", 0.0]]}}, "cannot be parsed"),
+    ],
+)
+def test_fast_tokenizers_that_make_no_model(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    """The message names the file that there is, not the one that was made."""
+    folder = fast_file(tmp_path, **changes, **({"added_tokens": []} if "model" in changes else {}))
+    with pytest.raises(InputError, match=rf"tokenizer\.json: made a SentencePiece model again, .*{message}"):
+        read_tokenizer_files(folder)
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "spiece.model", "vocab.txt", "tokenizer.json"])
+def test_a_link_to_nothing_is_not_taken_for_no_file(tmp_path: Path, name: str) -> None:
+    """Text rules, or a whole tokenizer, would be lost without a word."""
+    (tmp_path / name).symlink_to(tmp_path / "blobs" / "gone")
+    with pytest.raises(InputError, match=f"{name}: expected a file, found a link to nothing"):
+        read_tokenizer_files(tmp_path)
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:

@@ -14,6 +14,10 @@ from albert_tf.errors import InputError
 LAYER = "layers/transformer_encoder/_self_attention_layer"
 
 
+def preset(**changes: Any) -> dict[str, Any]:
+    return {"class_name": "AlbertBackbone", "config": CONFIG | changes}
+
+
 @pytest.mark.parametrize(
     ("saved", "message"),
     [
@@ -24,12 +28,12 @@ LAYER = "layers/transformer_encoder/_self_attention_layer"
             {"class_name": "AlbertBackbone", "config": CONFIG | {"dtype": {"class_name": "DTypePolicy", "config": 3}}},
             "quant",
         ),
-        ({"class_name": "AlbertBackbone", "config": CONFIG | {"dtype": ["float32"]}}, "quantised weights"),
+        (preset(dtype=["float32"]), "quantised weights"),
         (
             {"class_name": "AlbertBackbone", "config": CONFIG | {"num_groups": 3}},
             "multiples of num_groups only, which is 3",
         ),
-        ({"class_name": "AlbertBackbone", "config": CONFIG | {"num_heads": 10**30}}, "num_heads: expected at most"),
+        (preset(num_heads=10**30), "num_heads: expected at most"),
     ],
 )
 def test_configs_of_any_kind(tmp_path: Path, saved: Any, message: str) -> None:

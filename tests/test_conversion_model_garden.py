@@ -219,6 +219,15 @@ def test_what_does_not_fit_is_named(change, messages, tmp_path):
         assert message in str(error.value)
 
 
+def test_one_variable_in_two_places(tmp_path):
+    """A file that says so of query and key was made by hand."""
+    tree = encoder()[1]
+    attention = tree["layer_with_weights-5"]["_attention_layer"]
+    attention["_key_dense"] = attention["_query_dense"]
+    with pytest.raises(InputError, match="is the variable of two places, encoder/attention_0/key/kernel and another"):
+        read_model_garden(save(tmp_path, {"model": tree}))
+
+
 def test_heads_that_do_not_make_the_width(tmp_path):
     tree = encoder()[1]
     attention = tree["layer_with_weights-5"]["_attention_layer"]

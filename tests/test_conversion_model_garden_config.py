@@ -1,6 +1,7 @@
 """What a TF Model Garden checkpoint does not say comes from one place that does, or is asked for."""
 
 import dataclasses
+import itertools
 
 import pytest
 from garden_writer import (
@@ -19,6 +20,7 @@ from garden_writer import (
 from albert_tf.conversion.model_garden import read_model_garden
 from albert_tf.errors import InputError
 
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # As hyperparams.save_params_dict_to_yaml writes it, much shortened.
 PARAMS = """\
 runtime:
@@ -43,6 +45,9 @@ task:
       type: albert
     mlm_activation: gelu
 """
+# A list of one list twice, that of one twice, and so on: 2 ** 40 numbers to be printed.
+DOUBLED = "a: &a [1, 1]\n" + "".join(f"{new}: &{new} [*{old}, *{old}]\n" for old, new in itertools.pairwise(LETTERS))
+DOUBLED += "task: {{model: {{encoder: {{type: albert, albert: {{{}}}}}}}}}\n"
 TRAINED = dataclasses.replace(CONFIG, hidden_dropout=0.1, attention_dropout=0.2, initializer_range=0.03)
 
 
@@ -127,6 +132,16 @@ def test_the_segment_table_is_as_long_as_it_is(tmp_path):
         ("        num_layers: 3\n", "", "does not say how many layers"),
         ("task:", "tusk:", "expected a Model Garden params.yaml"),
         ("runtime:", "runtime: [", "expected a Model Garden params.yaml"),
+        ("runtime:", "runtime: " + "[" * 5000, "found no YAML that can be read"),
+        ("num_gpus: 0", "num_gpus: 2001-99-99", "found no YAML that can be read: month must be"),
+        ("num_gpus: 0", "a: &a {x: 1}\n  b: {<<: [*a, *a]}", "<< is not taken"),
+        ("num_gpus: 0", "a: &a !!python/object/apply:os.getcwd []", "found no YAML that can be read"),
+        ("num_gpus: 0", "a: " + "x" * 2**20, "which is small; found 1049"),
+        ("num_layers: 3", "num_layers: [3]", "encoder: albert: num_layers: expected a number or a name"),
+        ("num_layers: 3", "norm_first: true", "unknown keys norm_first: no AlbertEncoder has them"),
+        (PARAMS, DOUBLED.format("num_layers: *z"), "num_layers: expected a number or a name"),
+        (PARAMS, DOUBLED.format("hidden_activation: *z"), "hidden_activation: expected a number or a name"),
+        (PARAMS, DOUBLED.format("a: 1").replace("type: albert", "type: *z"), "expected an encoder of type albert"),
     ],
 )
 def test_a_params_yaml_that_cannot_be_used(old, new, message, bare):
@@ -203,6 +218,13 @@ def test_what_keras_said_in_2020_stands_in_the_graph_file(saved):
         (metadata(encoder_layer(activation="Text>swish")), "activation: expected one of Text>gelu, gelu"),
         (metadata(encoder_layer(hidden_size=16)), "hidden_dim is 16, not 12"),
         (metadata(encoder_layer())[:-5], "keras_metadata.pb: damaged"),
+        (metadata(encoder_layer(activation=[["gelu"]])), "activation: expected one of Text>gelu, gelu"),
+        (
+            metadata(encoder_layer(num_layers=[3])),
+            r"saved: num_layers: expected a whole number of at least 1, got \[3\]",
+        ),
+        (metadata(encoder_layer(initializer={"config": {"stddev": "x"}})), "initializer_range: expected a number"),
+        (metadata(encoder_layer() | {"config": [1]}), "--config FILE or NAME"),
         (metadata(), "--config FILE or NAME"),
     ],
 )
@@ -249,3 +271,42 @@ def test_what_the_graph_shows(activation, tmp_path):
     tf.saved_model.save(root, str(tmp_path / "saved"), signatures={"serving_default": serve, "other": serve})
     expected = dataclasses.replace(CONFIG, num_layers=4, activation=activation)
     assert read_model_garden(tmp_path / "saved").config == expected
+
+
+def served(folder, bodies):
+    """Puts functions into a SavedModel's file: name → names of the functions it calls; the first is served."""
+    from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
+
+    model = SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    graph = model.meta_graphs[0]
+    for name, called in bodies.items():
+        function = graph.graph_def.library.function.add()
+        function.signature.name = name
+        function.node_def.add(name=f"{name}/self_attention/softmax", op="Softmax")
+        function.node_def.add(name=f"{name}/transformer/activation/Relu", op="Relu")
+        for other in called:
+            function.node_def.add(name="call", op="PartitionedCall").attr["f"].func.name = other
+    graph.graph_def.node.add(name="served", op="PartitionedCall").attr["f"].func.name = next(iter(bodies))
+    graph.signature_def["serving_default"].outputs["x"].name = "served:0"
+    (folder / "saved_model.pb").write_bytes(model.SerializeToString())
+    return folder
+
+
+def test_functions_that_call_functions(saved):
+    assert read_model_garden(served(saved, {"f": ["g", "g"], "g": ["h"], "h": []})).config.num_layers == 5
+
+
+@pytest.mark.parametrize(
+    ("bodies", "message"),
+    [
+        ({f"f{n}": [f"f{n + 1}"] * 2 for n in range(200)}, "num_layers: expected at most"),
+        ({f"f{n}": [f"f{n + 1}"] for n in range(5000)}, "functions that call functions, a thousand deep"),
+    ],
+)
+def test_functions_without_end(saved, bodies, message):
+    with pytest.raises(InputError, match=message):
+        read_model_garden(served(saved, bodies))
+
+
+def test_a_function_that_calls_itself_is_counted_once(saved):
+    assert read_model_garden(served(saved, {"f": ["g", "f"], "g": ["f"]})).config.num_layers == 2

@@ -61,7 +61,10 @@ def test_a_graph_that_is_damaged(tmp_path):
 
     far = TrackableObjectGraph()
     far.nodes.add().children.add(local_name="a", node_id=5)
-    for name, contents in (("text", b"\xffno message"), ("far", far.SerializeToString())):
+    before = TrackableObjectGraph()
+    before.nodes.add().children.add(local_name="a", node_id=-2)
+    graphs = {"text": b"\xffno message", "far": far.SerializeToString(), "before": before.SerializeToString()}
+    for name, contents in graphs.items():
         tf.raw_ops.SaveV2(
             prefix=str(tmp_path / name),
             tensor_names=["_CHECKPOINTABLE_OBJECT_GRAPH"],

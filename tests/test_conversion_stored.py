@@ -1,12 +1,21 @@
 """Tensors in safetensors files: looked at before they are read, the largest read first."""
 
+import json
+import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from albert_tf.conversion.stored import StoredTensor, read_largest_first, safetensors_in
+from albert_tf.conversion.stored import (
+    StoredTensor,
+    read_largest_first,
+    safetensors_in,
+    sharded,
+    write_safetensors,
+)
 from albert_tf.errors import InputError
 
 
@@ -53,3 +62,43 @@ def test_files_that_are_no_safetensors(tmp_path: Path, content: bytes) -> None:
         safetensors_in(tmp_path / "model.safetensors")
     with pytest.raises(InputError, match="No such file"):
         safetensors_in(tmp_path / "absent")
+
+
+def test_double_precision_becomes_float32() -> None:
+    tensor = StoredTensor((2,), False, lambda: np.array([1.5, 1e-3]))
+    read = read_largest_first({"a": tensor}, lambda name, values: values)
+    assert read["a"].dtype == np.float32
+    np.testing.assert_array_equal(read["a"], np.array([1.5, 1e-3], np.float32))
+
+
+@pytest.mark.parametrize("kind", ["F8_E4M3", "F8_E5M2", "F8_E8M0"])
+def test_quantised_weights_are_refused(tmp_path: Path, kind: str) -> None:
+    header = json.dumps({"a": {"dtype": kind, "shape": [4], "data_offsets": [0, 4]}}).encode()
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
+    with pytest.raises(InputError, match=rf"model\.safetensors: quantised weights, a \({kind}\)"):
+        safetensors_in(path)
+
+
+def test_a_file_that_changes_between_two_looks(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    write_safetensors(path, {"a": np.ones(3, np.float32)})
+    held = safetensors_in(path)["a"]
+    write_safetensors(path, {"b": np.ones(3, np.float32)})
+    with pytest.raises(InputError, match=r"model\.safetensors: cannot read a"):
+        held.read()
+    path.unlink()
+    with pytest.raises(InputError, match=r"model\.safetensors: cannot read a"):
+        held.read()
+
+
+def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        write_safetensors(tmp_path / "absent" / "model.safetensors", {"a": np.ones(3, np.float32)})
+
+
+@pytest.mark.parametrize("saved", [[], {}, {"weight_map": []}, {"weight_map": {}}, {"weight_map": {"a": 1}}, 3])
+def test_indexes_of_shards_that_are_none(tmp_path: Path, saved: Any) -> None:
+    (tmp_path / "index.json").write_text(json.dumps(saved))
+    with pytest.raises(InputError, match=r"index\.json: expected a JSON object with \"weight_map\""):
+        sharded(tmp_path / "index.json", safetensors_in)

@@ -1,6 +1,7 @@
 """Files of Google TF1 checkpoints that are damaged, missing or too many: each is named."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -115,6 +116,36 @@ def test_the_state_file_decides_between_checkpoints(copied):
     (copied / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-3"\n')
     with pytest.raises(InputError, match="several checkpoints"):
         read_tf1(copied)
+
+
+def test_a_state_file_speaks_of_its_own_folder_only(tmp_path):
+    """Two folders with checkpoints of the same name: neither is the one that is meant."""
+    for name in ("first", "second"):
+        save_folder(tmp_path / name)
+        (tmp_path / name / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-best"\n')
+    with pytest.raises(InputError, match=r"several checkpoints, first/model\.ckpt-best\.index, second/model"):
+        read_tf1(tmp_path)
+
+
+def test_a_vocabulary_nearby_goes_before_one_further_away(copied):
+    """Such as that of a preset made of the checkpoint, in a folder below it."""
+    (copied / "preset").mkdir()
+    (copied / "preset" / "vocabulary.spm").write_bytes(b"model")
+    assert read_tf1(copied).tokenizer_path == copied / "30k-clean.model"
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+def test_a_data_file_that_is_none(copied, kind):
+    (copied / DATA).unlink()
+    (copied / DATA).mkdir() if kind == "folder" else os.mkfifo(copied / DATA)
+    with pytest.raises(InputError, match=r"the weights belong in .* beside the \.index; there is none"):
+        read_tf1(copied)
+
+
+def test_a_name_that_is_no_text(copied):
+    folder = copied.rename(copied.with_name(os.fsdecode(b"albert\xff")))
+    with pytest.raises(InputError, match="TensorFlow takes names in UTF-8 only"):
+        read_tf1(folder)
 
 
 def test_a_data_file_without_its_index_is_named(copied):

@@ -1,5 +1,6 @@
 """Preset folders: what is saved comes back, what is damaged or unfitting is refused, and no other folder is lost."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tf1_writer import save_folder
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.parameters import backbone_weight_shapes, pretraining_head_weight_shapes
-from albert_tf.presets import load_checkpoint, read_preset, read_task_settings, save_preset
+from albert_tf.presets import load_checkpoint, load_tokenizer, read_preset, read_task_settings, save_preset
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 CONFIG = AlbertConfig(11, 6, 10, 4, 2, embedding_dim=4, max_sequence_length=7)
@@ -227,3 +228,74 @@ def test_a_failed_write_leaves_the_old_preset(preset):
         save_preset(preset, CONFIG, random_weights(), Broken(), overwrite=True)
     assert load_checkpoint(preset).tokenizer_path == preset
     assert [path.name for path in preset.parent.iterdir() if path.name.startswith(".")] == []
+
+
+# === What lies around a preset ===
+
+
+def test_a_vocabulary_without_our_settings(preset):
+    """As somebody puts it there who is told that the preset has no tokenizer."""
+    (preset / "tokenizer.json").unlink()
+    checkpoint = load_checkpoint(preset)
+    assert checkpoint.tokenizer_path == preset / "vocab.txt"
+    assert load_tokenizer(checkpoint).max_length == CONFIG.max_sequence_length
+    (preset / "vocab.txt").write_text("[PAD]\n")
+    with pytest.raises(InputError, match="expected the special tokens"):
+        load_checkpoint(preset)
+
+
+def test_a_text_is_never_longer_than_the_position_table(preset):
+    settings = json.loads((preset / "tokenizer.json").read_text())
+    assert settings["max_length"] == 512
+    assert load_tokenizer(load_checkpoint(preset)).max_length == 7
+    (preset / "tokenizer.json").write_text(json.dumps(settings | {"max_length": 5}))
+    assert load_tokenizer(load_checkpoint(preset)).max_length == 5
+
+
+def test_a_position_table_too_short_for_a_tokenizer(tmp_path):
+    config = dataclasses.replace(CONFIG, max_sequence_length=2)
+    shapes = backbone_weight_shapes(config)
+    save_preset(tmp_path / "preset", config, {name: np.ones(shape, np.float32) for name, shape in shapes.items()}, None)
+    assert load_tokenizer(load_checkpoint(tmp_path / "preset")) is None
+    tokenizer_of(tmp_path / "preset")
+    with pytest.raises(InputError, match="max_sequence_length = 2: the special tokens of a pair of texts take 3"):
+        load_checkpoint(tmp_path / "preset")
+
+
+@pytest.mark.parametrize("name", ["task.json", "tokenizer.json"])
+def test_a_link_to_nothing_is_not_taken_for_no_file(preset, name):
+    (preset / name).unlink(missing_ok=True)
+    (preset / name).symlink_to(preset / "gone")
+    with pytest.raises(InputError, match=f"{name}: expected a file, found a link to nothing"):
+        load_checkpoint(preset)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"labels": True}, "labels: expected a list of names, found True"),
+        ({"labels": "ab"}, "labels: expected a list of names"),
+        ({"labels": ["a", ["b"]]}, "labels: expected a list of names"),
+        ({"classifier_dropout": "0.1"}, r"classifier_dropout: expected a rate in \[0, 1\), found '0.1'"),
+        ({"classifier_dropout": float("nan")}, "classifier_dropout: expected a rate"),
+        ({"classifier_dropout": True}, "classifier_dropout: expected a rate"),
+    ],
+)
+def test_settings_of_a_task_that_are_none(preset, settings, message):
+    """Of whatever task: every form that a preset is written in takes them from here."""
+    (preset / "task.json").write_text(json.dumps({"task": "tagging", "settings": settings}))
+    with pytest.raises(InputError, match=rf"task\.json: {message}"):
+        load_checkpoint(preset)
+
+
+def test_what_cannot_be_read_at_all(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match=r"^cannot read n+ … n+: File name too long$"):
+        load_checkpoint("n" * 5000)
+
+    def locked(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", locked)
+    monkeypatch.setattr(Path, "is_dir", locked)
+    with pytest.raises(InputError, match=f"cannot read {tmp_path}: Permission denied"):
+        load_checkpoint(tmp_path)

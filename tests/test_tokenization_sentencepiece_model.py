@@ -56,6 +56,43 @@ def test_models_of_another_form(change, message):
         SentencePieceVocabulary(changed_model(change))
 
 
+def lengthen(proto):
+    proto.pieces[30].piece = "x" * 129
+
+
+def overrate(proto):
+    proto.pieces[30].score = 1e7
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [(lengthen, "piece 30 'xxxxxxxxxxxxxxxxxxxx' has 129 characters"), (overrate, "and the score 1e[+]07")],
+)
+def test_pieces_that_no_training_gives(change, message):
+    """All beginnings of a piece may be kept in memory: of one of a million characters, gigabytes of a small file."""
+    with pytest.raises(InputError, match=message):
+        SentencePieceVocabulary(changed_model(change))
+
+
+def test_pieces_that_are_no_text():
+    """protobuf gives them as bytes."""
+    model = sentencepiece_vocabulary().model
+    piece = sentencepiece_model_pb2.ModelProto.FromString(model).pieces[40].piece.encode()
+    assert model.count(b"\n" + bytes([len(piece)]) + piece) == 1
+    with pytest.raises(InputError, match="piece 40 is no UTF-8 text; the file is damaged"):
+        SentencePieceVocabulary(
+            model.replace(b"\n" + bytes([len(piece)]) + piece, b"\n" + bytes([len(piece)]) + b"\xff" * len(piece))
+        )
+
+
+def test_a_map_whose_trie_has_no_end():
+    """A unit whose child is itself, by the label a."""
+    unit = ord("a") | (1 << 10)
+    units = [0x400 * 4] + [unit] * 4096
+    looped = len(units) * 4
+    assert changes_ascii(looped.to_bytes(4, "little") + b"".join(u.to_bytes(4, "little") for u in units)) is False
+
+
 @pytest.mark.parametrize("content", [b"", b"not a model", bytes(range(256)) * 40])
 def test_not_a_model(tmp_path, content):
     (tmp_path / "x.model").write_bytes(content)

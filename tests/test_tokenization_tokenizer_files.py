@@ -86,9 +86,27 @@ def test_what_was_found_is_named(tmp_path):
         ({"kind": "wordpiece", "options": 3, "max_length": 9}, "options: expected an object"),
         ({"kind": "wordpiece", "options": {"lower": "yes"}, "max_length": 9}, "true or false; got lower='yes'"),
         ({"kind": "wordpiece", "options": {}, "max_length": 9}, r"cannot read .*vocab\.txt"),
+        ({"kind": ["wordpiece"], "options": {}, "max_length": 9}, "kind: expected one of sentencepiece, wordpiece"),
+        ({"kind": "wordpiece", "options": {}, "max_length": True}, r"tokenizer\.json: max_length: expected a whole"),
+        ({"kind": "wordpiece", "options": {}, "max_length": 2}, r"tokenizer\.json: max_length: expected a whole"),
     ],
 )
 def test_bad_settings(tmp_path, settings, message):
     (tmp_path / "tokenizer.json").write_text(settings if isinstance(settings, str) else json.dumps(settings))
     with pytest.raises(InputError, match=message):
         AlbertTokenizer.from_pretrained(tmp_path)
+
+
+def test_vocabularies_that_have_no_end(tmp_path):
+    for name in ("vocab.txt", "vocabulary.spm"):
+        (tmp_path / name).symlink_to("/dev/zero")
+        kind = "wordpiece" if name == "vocab.txt" else "sentencepiece"
+        settings = {"kind": kind, "options": {}, "max_length": 9}
+        (tmp_path / "tokenizer.json").write_text(json.dumps(settings))
+        with pytest.raises(InputError, match=f"{name}: neither a file nor a folder"):
+            AlbertTokenizer.from_pretrained(tmp_path)
+
+
+def test_a_name_that_is_too_long(tmp_path):
+    with pytest.raises(InputError, match=r"cannot read .*File name too long"):
+        AlbertTokenizer.from_pretrained(tmp_path / ("n" * 5000))

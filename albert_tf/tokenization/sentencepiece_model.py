@@ -15,6 +15,10 @@ SPECIAL_PIECES = {"pad_id": "<pad>", "cls_id": "[CLS]", "sep_id": "[SEP]", "mask
 
 _Model = sentencepiece_model_pb2.ModelProto  # type: ignore[attr-defined]  # protobuf makes it at run time
 _Piece = _Model.SentencePiece
+# SentencePiece's own limit is 16 unless told otherwise; all beginnings of all pieces may be kept in memory.
+_LONGEST_PIECE = 128
+# The least log probability of a published piece is -17.
+_GREATEST_SCORE = 1e6
 
 
 def read_model(path: str | Path) -> bytes:
@@ -49,6 +53,13 @@ def parse_model(model: bytes, source: str) -> Any:
             f"{source}: ALBERT vocabularies are SentencePiece models with {', '.join(wrong)}; this is not one"
         )
     for index, piece in enumerate(proto.pieces):
+        if not isinstance(piece.piece, str):  # protobuf gives bytes that are no UTF-8 as they are
+            raise InputError(f"{source}: piece {index} is no UTF-8 text; the file is damaged")
+        if len(piece.piece) > _LONGEST_PIECE or not abs(piece.score) <= _GREATEST_SCORE:  # nor NaN
+            raise InputError(
+                f"{source}: piece {index} {piece.piece[:20]!r} has {len(piece.piece)} characters and the score "
+                f"{piece.score:g}; expected at most {_LONGEST_PIECE}, and a log probability"
+            )
         if piece.type not in (_Piece.NORMAL, _Piece.USER_DEFINED, _Piece.UNKNOWN, _Piece.CONTROL):
             raise InputError(
                 f"{source}: piece {index} {piece.piece!r} is of a type (byte or unused) that ALBERT has not"
@@ -91,10 +102,14 @@ def changes_ascii(charsmap: bytes) -> bool:
     Walks the trie that the map begins with (after its size): a double array of darts-clone, darts.h.
     """
     size = int.from_bytes(charsmap[:4], "little")
-    units = np.frombuffer(charsmap[4 : 4 + size], "<u4").tolist()
+    units = np.frombuffer(charsmap[4 : 4 + size // 4 * 4], "<u4").tolist()
     nodes = [0] if units else []
+    seen = set()  # in a damaged map, a way may lead back
     while nodes:
         node = nodes.pop()
+        if node in seen:
+            continue
+        seen.add(node)
         children = node ^ ((units[node] >> 10) << ((units[node] & 0x200) >> 6))
         for label in range(ord("!"), ord("~") + 1):
             child = children ^ label

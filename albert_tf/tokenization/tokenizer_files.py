@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_json, refuse_existing, written_whole
+from albert_tf.files import is_there, read_json, refuse_existing, written_whole
 from albert_tf.tokenization import sentencepiece, wordpiece
 from albert_tf.tokenization.api import Vocabulary
 from albert_tf.tokenization.sentencepiece import SentencePieceVocabulary
@@ -45,7 +45,7 @@ def save_tokenizer(folder: Path, vocabulary: Vocabulary, max_length: int, *, ove
 
 def _read_settings(path: Path) -> dict[str, Any] | None:
     """Our `tokenizer.json`, checked; None where there is none, or one of transformers' (which has no "kind")."""
-    if not path.is_file():
+    if not is_there(path):
         return None
     settings = read_json(path)
     if not isinstance(settings, dict) or "kind" not in settings:
