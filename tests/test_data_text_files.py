@@ -25,7 +25,7 @@ def test_lines_of_plain_and_packed_files(tmp_path, suffix, pack):
     ("name", "content", "message"),
     [
         ("bad.txt", b"good\n\xff\n", r"bad.txt, line 2: expected UTF-8 text, found byte 0xff"),
-        ("cut.gz", gzip.compress(bytes(range(256)) * 9)[:40], r"cut.gz: expected a whole .gz file"),
+        ("cut.gz", gzip.compress(bytes(range(256)) * 9, mtime=0)[:40], r"cut.gz: expected a whole .gz file"),
         ("plain.gz", b"text", r"plain.gz: expected a whole .gz file, .* Not a gzipped file"),
         ("plain.xz", b"text", r"plain.xz: expected a whole .xz file"),
         ("plain.bz2", b"text", r"plain.bz2"),

@@ -62,18 +62,14 @@ class SentencePieceEncoder(tf.Module):
         return tf.gather(ragged(self._ids, self.row_splits), ids)
 
     def _rewrite(self, words: tf.Tensor) -> tf.Tensor:
-        """`rules.rewritten_words`; ASCII words take a shorter way."""
+        """`rules.rewritten_words`; words of printable ASCII take a shorter way."""
         if self.quotes:
             words = tf.strings.regex_replace(words, "``|''", '"')
-        # What `str.split` takes for whitespace in ASCII, and `tf.strings.split` does not.
-        plain = tf.strings.regex_replace(words, r"[\x1c-\x1f]", " ")
-        if self.lower:
-            plain = tf.strings.lower(plain)
-        other = tf.where(~tf.strings.regex_full_match(words, r"[\x00-\x7f]*"))
+        other = tf.where(~tf.strings.regex_full_match(words, "[!-~]*"))
         code_points = self.table(graph_rules.decode(tf.gather_nd(words, other)))
         if self.lower:
-            code_points = graph_rules.final_sigma(code_points)
-        return tf.tensor_scatter_nd_update(plain, other, graph_rules.encode(code_points))
+            words, code_points = tf.strings.lower(words), graph_rules.final_sigma(code_points)
+        return tf.tensor_scatter_nd_update(words, other, graph_rules.encode(code_points))
 
 
 class WordPieceEncoder(tf.Module):
