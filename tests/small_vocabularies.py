@@ -3,8 +3,11 @@
 import functools
 import random
 
+import numpy as np
+
 from albert_tf.tokenization.sentencepiece import SentencePieceVocabulary
 from albert_tf.tokenization.training import train_sentencepiece
+from albert_tf.tokenization.unigram import UnigramModel
 from albert_tf.tokenization.wordpiece import WordPieceVocabulary
 
 LINES = [
@@ -107,6 +110,12 @@ def sentencepiece_vocabulary(**options: bool) -> SentencePieceVocabulary:
 @functools.cache
 def wordpiece_vocabulary(*, lower: bool = True) -> WordPieceVocabulary:
     return WordPieceVocabulary(TOKENS, lower=lower)
+
+
+def unigram_model(scores: dict[str, float]) -> UnigramModel:
+    """Pieces with these scores and the ids 1, 2, 3 …; 0 is unknown."""
+    ids = np.arange(1, len(scores) + 1, dtype=np.int32)
+    return UnigramModel(list(scores), ids, np.array(list(scores.values()), np.float32), 0)
 
 
 def fuzzed_texts(count: int, seed: int) -> list[str]:

@@ -74,6 +74,15 @@ def test_a_file_that_stops_or_ends_the_library(path: Path, monkeypatch: pytest.M
         hdf5_tensors_in(path)
 
 
+def test_nothing_in_the_working_directory_is_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(path, lambda file: file.__setitem__("a", NUMBERS))
+    for name in ("json", "h5py", "albert_tf", "numpy", "resource"):
+        path.with_name(f"{name}.py").write_text("import pathlib; pathlib.Path('harm').touch()")
+    monkeypatch.chdir(path.parent)
+    assert hdf5_tensors_in(path).tensors.keys() == {"a"}
+    assert not path.with_name("harm").exists()
+
+
 @pytest.mark.parametrize(
     ("fill", "message"),
     [

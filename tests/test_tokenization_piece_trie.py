@@ -21,7 +21,8 @@ def walked(trie, text):
 def test_holds_the_pieces_and_their_beginnings(alphabet):
     rng = random.Random(0)
     entries = {"".join(rng.choices(alphabet, k=rng.randrange(1, 9))): (i, -i / 4) for i in range(3000)}
-    trie = PieceTrie(entries)
+    ids, scores = np.array(list(entries.values())).T
+    trie = PieceTrie(list(entries), ids.astype(np.int32), scores.astype(np.float32))
     beginnings = {piece[:length] for piece in entries for length in range(1, len(piece) + 1)}
     nodes = {text: walked(trie, text) for text in beginnings}
     assert len(set(nodes.values())) == len(beginnings) == np.count_nonzero(trie.parent >= 0)
@@ -34,7 +35,7 @@ def test_holds_the_pieces_and_their_beginnings(alphabet):
 
 
 def test_alphabet():
-    trie = PieceTrie({"ba": (0, 0.0), "c": (1, 0.0), "\0": (2, 0.0)})
+    trie = PieceTrie(["ba", "c", "\0"], np.arange(3, dtype=np.int32), np.zeros(3, np.float32))
     assert trie.alphabet == "\0abc"
     assert trie.is_piece.tolist() == [False, True, False, False, True]
     assert trie.numbers(code_points(["abd", "\U0010ffff"])).tolist() == [2, 3, 0, 0]

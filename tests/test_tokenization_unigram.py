@@ -2,7 +2,7 @@ import itertools
 import pickle
 import random
 
-from albert_tf.tokenization.unigram import UnigramModel
+from small_vocabularies import unigram_model
 
 UNKNOWN = 0
 
@@ -27,7 +27,7 @@ def test_segment_is_the_best_of_all():
         # Multiples of 1/64 add up exactly, in any order.
         scores = {piece: -rng.randrange(64, 640) / 64 for piece in drawn}
         unknown_score = min(scores.values()) - 10
-        model = UnigramModel([(piece, i, scores[piece]) for i, piece in enumerate(drawn, start=1)], UNKNOWN)
+        model = unigram_model(scores)
         word = "▁" + "".join(rng.choices(alphabet, k=rng.randrange(8)))
         ids, ends = model.segment(word)
         found = [drawn[index - 1] for index in ids if index != UNKNOWN]
@@ -43,26 +43,25 @@ def test_segment_is_the_best_of_all():
 
 def test_sums_are_those_of_float32():
     # Beyond 16777216 float32 has even numbers only: there, half a point is no difference.
-    pieces = [("▁", 1, -16777216.0), ("xy", 2, -0.75), ("x", 3, -0.25), ("y", 4, -0.25)]
-    model = UnigramModel(pieces, UNKNOWN)
+    model = unigram_model({"▁": -16777216.0, "xy": -0.75, "x": -0.25, "y": -0.25})
     assert model.segment("xy") == ([3, 4], [1, 2])
     assert model.segment("▁xy") == ([1, 2], [1, 3])  # a tie, in which the longest last piece counts
 
 
 def test_runs_of_unknown_characters_are_one():
-    model = UnigramModel([("▁", 1, -1.0), ("a", 2, -2.0)], UNKNOWN)
+    model = unigram_model({"▁": -1.0, "a": -2.0})
     assert model.segment("▁xyaéz") == ([1, UNKNOWN, 2, UNKNOWN], [1, 3, 4, 6])
     assert model.segment("") == ([], [])
 
 
 def test_equal_segmentations():
-    model = UnigramModel([("a", 1, -2.0), ("aa", 2, -3.0), ("aaa", 3, -4.5)], UNKNOWN)
+    model = unigram_model({"a": -2.0, "aa": -3.0, "aaa": -4.5})
     assert model.segment("aaa") == ([3], [3])
     assert model.segment("aaaa") == ([2, 2], [2, 4])  # -6 against -6.5
-    tied = UnigramModel([("a", 1, -2.0), ("aa", 2, -3.0)], UNKNOWN)
+    tied = unigram_model({"a": -2.0, "aa": -3.0})
     assert tied.segment("aaa") == ([1, 2], [1, 3])  # the longest last piece
 
 
 def test_pickled():
-    model = UnigramModel([("▁", 1, -1.0), ("a", 2, -2.0)], UNKNOWN)
+    model = unigram_model({"▁": -1.0, "a": -2.0})
     assert pickle.loads(pickle.dumps(model)).segment("▁a") == ([1, 2], [1, 2])

@@ -2,10 +2,7 @@ import itertools
 import random
 
 import pytest
-
-from albert_tf.tokenization.unigram import UnigramModel
-
-UNKNOWN = 0
+from small_vocabularies import unigram_model
 
 
 def ids_and_ends(segments):
@@ -19,18 +16,17 @@ def test_many_words_are_as_each_alone(alphabet, count):
     rng = random.Random(count)
     pieces = sorted({"".join(rng.choices(alphabet[:-1], k=rng.randrange(1, 6))) for _ in range(40)})
     # Few different scores, so that there are many ties.
-    model = UnigramModel([(piece, i, -rng.randrange(4, 9) / 3) for i, piece in enumerate(pieces, start=1)], UNKNOWN)
+    model = unigram_model({piece: -rng.randrange(4, 9) / 3 for piece in pieces})
     words = ["".join(rng.choices(alphabet, k=rng.randrange(30))) for _ in range(count)]
     assert ids_and_ends(model.segment_all(words)) == list(map(model.segment, words))
 
 
 def test_sums_are_those_of_float32():
-    pieces = [("▁", 1, -16777216.0), ("xy", 2, -0.75), ("x", 3, -0.25), ("y", 4, -0.25)]
-    found = UnigramModel(pieces, UNKNOWN).segment_all(["xy", "▁xy"])
+    found = unigram_model({"▁": -16777216.0, "xy": -0.75, "x": -0.25, "y": -0.25}).segment_all(["xy", "▁xy"])
     assert ids_and_ends(found) == [([3, 4], [1, 2]), ([1, 2], [1, 3])]  # see test_tokenization_unigram.py
 
 
 def test_no_words():
-    model = UnigramModel([("a", 1, -2.0)], UNKNOWN)
+    model = unigram_model({"a": -2.0})
     assert ids_and_ends(model.segment_all([])) == []
     assert ids_and_ends(model.segment_all(["", "a", ""])) == [([], []), ([1], [1]), ([], [])]

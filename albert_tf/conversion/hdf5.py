@@ -45,7 +45,9 @@ def hdf5_tensors_in(path: Path) -> Listed:
             are compressed or have fewer bytes than numbers.
     """
     refuse_pointer(path)
-    command = [sys.executable, "-c", _COMMAND, json.dumps(sys.path), str(path)]
+    # Not from the working directory (-P), or a json.py there, in a model that somebody downloaded, would be run.
+    places = [*filter(None, sys.path), str(Path(__file__).resolve().parents[2])]
+    command = [sys.executable, "-P", "-c", _COMMAND, json.dumps(places), str(path)]
     try:
         ended = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_MOST_SECONDS, check=False

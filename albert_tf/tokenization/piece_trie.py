@@ -1,11 +1,13 @@
 """The pieces of a vocabulary as a trie in arrays, small and quick to walk, by single steps or by many at once."""
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
 NO_PIECE = -1
 _ROOM = 2  # slots for each node; with more, bases are found sooner
+_SCATTER = 0x9E3779B1  # large, odd, irregular
 
 
 class PieceTrie:
@@ -13,7 +15,8 @@ class PieceTrie:
     `parent` there is the node. The root is slot 0. Characters are numbered from 1; 0 stands for those of no piece.
 
     Args:
-        entries: piece → (id, score); no piece is empty.
+        pieces: all different, none empty.
+        ids, scores: of each piece.
 
     Attributes:
         alphabet: the characters of the pieces, in the order of their numbers.
@@ -21,10 +24,12 @@ class PieceTrie:
         base, parent: int32 (slots,); `parent` is -1 where a slot is free.
         ids: int32 (slots,), of the piece that ends at a node; NO_PIECE where none does.
         scores: float32 (slots,), likewise; minus infinity where none does.
+        depths: int32 (slots,), likewise, its length in characters; 0 where none does.
     """
 
-    def __init__(self, entries: Mapping[str, tuple[int, float]]) -> None:
-        pieces = sorted(entries)
+    def __init__(self, pieces: Sequence[str], ids: np.ndarray, scores: np.ndarray) -> None:
+        order = sorted(range(len(pieces)), key=pieces.__getitem__)
+        pieces = [pieces[index] for index in order]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
         joined = code_points(pieces)
         alphabet = np.unique(joined)
@@ -37,22 +42,25 @@ class PieceTrie:
         # A piece makes nodes for what it does not have in common with the piece before it.
         new = within.copy()
         new[1:] &= np.logical_or.accumulate(characters[1:] != characters[:-1], axis=1)
-        nodes = np.zeros(within.shape, np.int64)
+        nodes = np.zeros(within.shape, np.int32)
         nodes[new] = np.arange(1, np.count_nonzero(new) + 1)
-        nodes = np.maximum.accumulate(nodes, axis=0)
-        parents = np.pad(nodes, ((0, 0), (1, 0)))[:, :-1][new]
+        np.maximum.accumulate(nodes, axis=0, out=nodes)
+        parents = np.pad(nodes[:, :-1], ((0, 0), (1, 0)))[new]
         bases = _bases(parents, characters[new])
         slots = np.concatenate([[0], bases[parents] + characters[new]])
         self.base = np.zeros(slots.max() + len(alphabet) + 1, np.int32)
         self.parent = np.full_like(self.base, -1)
         self.base[slots] = bases
         self.parent[slots[1:]] = slots[parents]
-        self.ids = np.full_like(self.base, NO_PIECE)
-        self.scores = np.full(self.base.shape, -np.inf, np.float32)
         ends = slots[nodes[np.arange(len(pieces)), lengths - 1]]
-        self.ids[ends] = [entries[piece][0] for piece in pieces]
-        self.scores[ends] = [entries[piece][1] for piece in pieces]
-        self.is_piece = np.array([False, *(character in entries for character in self.alphabet)])
+        self.ids = np.full_like(self.base, NO_PIECE)
+        self.ids[ends] = ids[order]
+        self.scores = np.full(self.base.shape, -np.inf, np.float32)
+        self.scores[ends] = scores[order]
+        self.depths = np.zeros_like(self.base)
+        self.depths[ends] = lengths
+        first_nodes = self.base[0] + np.arange(len(alphabet) + 1)
+        self.is_piece = (self.parent[first_nodes] == 0) & (self.ids[first_nodes] != NO_PIECE)
 
     def numbers(self, characters: np.ndarray) -> np.ndarray:
         """The numbers of the characters with these code points."""
@@ -66,8 +74,7 @@ def code_points(words: Sequence[str]) -> np.ndarray:
 
 def _bases(parents: np.ndarray, characters: np.ndarray) -> np.ndarray:
     """A base for each node (0 the root; node i + 1 has `parents[i]` and `characters[i]`) such that no two nodes share a
-    slot: drawn until all children of the node fall on free slots, first for the nodes with many."""
-    random = np.random.default_rng(0)
+    slot: scattered until all children of the node fall on free slots, first for the nodes with many."""
     size = _ROOM * len(parents)
     bases = np.zeros(len(parents) + 1, np.int32)
     taken = np.zeros(size + int(characters.max()) + 1, bool)
@@ -78,9 +85,11 @@ def _bases(parents: np.ndarray, characters: np.ndarray) -> np.ndarray:
     magnitudes = np.log2(counts).astype(int)
     for magnitude in range(magnitudes.max(), 0, -1):
         pending = np.flatnonzero(magnitudes == magnitude)
-        while len(pending):
+        for attempt in itertools.count():
+            if not len(pending):
+                break
             count = counts[pending]
-            drawn = random.integers(0, size, len(pending), np.int32)
+            drawn = (_SCATTER * (pending + attempt * len(counts)) % size).astype(np.int32)
             begins = np.cumsum(count) - count
             child = children[np.arange(count.sum()) + np.repeat(firsts[pending] - begins, count)]
             slots = np.repeat(drawn, count) + characters[child]

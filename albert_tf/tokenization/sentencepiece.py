@@ -48,7 +48,7 @@ class SentencePieceVocabulary:
         self.unk_id = models.unknown_id(proto, source)
         self.pad_id, self.cls_id, self.sep_id, self.mask_id = models.special_ids(self._pieces, source)
         self.charsmap = proto.normalizer_spec.precompiled_charsmap
-        self.words = WordEncoder(proto, self.unk_id, self.options())
+        self.words = WordEncoder(proto, self._pieces, self.unk_id, self.options())
         self._remembered_ids = RememberedWords(self.words.ids_of)
         self._remembered_pieces = RememberedWords(self.words.pieces_of)
         self._table = WordTable(self.words.ids_of)

@@ -88,8 +88,8 @@ def plain_model(model: bytes, unk_id: int) -> Any:
 def normalizer_of(proto: Any) -> sentencepiece.SentencePieceProcessor:
     """A processor that normalizes as the model does; with two pieces, as what else it knows takes memory."""
     small = _Model()
-    small.CopyFrom(proto)
-    del small.pieces[:]
+    small.trainer_spec.CopyFrom(proto.trainer_spec)
+    small.normalizer_spec.CopyFrom(proto.normalizer_spec)
     small.pieces.add(piece="<unk>", type=_Piece.UNKNOWN)
     small.pieces.add(piece=WORD_START, type=_Piece.NORMAL)
     small.trainer_spec.unk_id = 0

@@ -1,6 +1,7 @@
 """From the words of a text to SentencePiece ids and the characters that they stand for."""
 
 from array import array
+from collections.abc import Sequence
 from itertools import chain, pairwise
 from typing import Any
 
@@ -36,6 +37,7 @@ class WordEncoder:
 
     Args:
         proto: the parsed model.
+        pieces: the piece of each of its ids.
         unk_id: its unknown piece.
         rules: `lower`, `keep_accents`, `quotes`.
 
@@ -43,13 +45,13 @@ class WordEncoder:
         unigram: the search.
     """
 
-    def __init__(self, proto: Any, unk_id: int, rules: dict[str, bool]) -> None:
+    def __init__(self, proto: Any, pieces: Sequence[str], unk_id: int, rules: dict[str, bool]) -> None:
         self._rules = rules
         self._normalizer = models.normalizer_of(proto)
         self._changes_ascii = models.changes_ascii(proto.normalizer_spec.precompiled_charsmap)
-        text_pieces = [(p.piece, index, p.score) for index, p in enumerate(proto.pieces) if models.is_text(p)]
-        self.unigram = UnigramModel(text_pieces, unk_id)
-        pieces = [piece.piece for piece in proto.pieces]
+        ids = np.array([index for index, piece in enumerate(proto.pieces) if models.is_text(piece)], np.int32)
+        scores = np.fromiter((piece.score for piece in proto.pieces), np.float32, len(pieces))
+        self.unigram = UnigramModel([pieces[index] for index in ids], ids, scores[ids], unk_id)
         self._lengths = list(map(len, pieces))
         self._digit_commas = digit_comma_table(pieces, self._segment, unk_id)
         self._is_digit_comma = np.zeros(len(pieces), bool)

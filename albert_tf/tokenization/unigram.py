@@ -8,8 +8,10 @@ which no piece crosses, and this search adds and compares exactly as `tensorflow
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from albert_tf.tokenization.piece_trie import NO_PIECE, PieceTrie
 from albert_tf.tokenization.unigram_batch import BatchSearch, Segments
@@ -21,20 +23,20 @@ class UnigramModel:
     """Pieces with their log probabilities.
 
     Args:
-        pieces: (piece, id, score) of each piece that may be part of a text.
+        pieces: those that may be part of a text; all different.
+        ids, scores: of each piece, int32 and float32.
         unk_id: stands for a run of characters that no piece covers.
 
     Attributes:
         trie: the pieces.
     """
 
-    def __init__(self, pieces: Iterable[tuple[str, int, float]], unk_id: int) -> None:
-        entries = {piece: (index, score) for piece, index, score in pieces}
-        self.trie = PieceTrie(entries)
+    def __init__(self, pieces: Sequence[str], ids: np.ndarray, scores: np.ndarray, unk_id: int) -> None:
+        self.trie = PieceTrie(pieces, ids, scores)
         self._numbers = {character: number for number, character in enumerate(self.trie.alphabet, start=1)}
         self._is_piece = self.trie.is_piece.tolist()
         self._unk_id = unk_id
-        self._unknown_score = _float32(min(0.0, *(score for _, score in entries.values())) - _UNKNOWN_PENALTY)
+        self._unknown_score = _float32(min(0.0, scores.min().item()) - _UNKNOWN_PENALTY)
         self._batch_search = BatchSearch(self.trie, self._unknown_score, unk_id)
         self._views = self._trie_views()
 
