@@ -72,6 +72,13 @@ def test_none_and_two(tmp_path: Path) -> None:
         read_tokenizer_files(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["do_lower_case", "keep_accents"])
+def test_text_rules_are_true_or_false(tmp_path: Path, name: str) -> None:
+    for value in (None, 1, "yes"):
+        with pytest.raises(InputError, match=rf"tokenizer_config\.json: {name}: expected true or false, got"):
+            read_tokenizer_files(settings(tmp_path, **{name: value}))
+
+
 @pytest.mark.parametrize("text", ["{", "[]"])
 def test_damaged_settings(tmp_path: Path, text: str) -> None:
     (tmp_path / "tokenizer_config.json").write_text(text)

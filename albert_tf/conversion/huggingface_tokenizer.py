@@ -42,7 +42,10 @@ def read_tokenizer_files(folder: Path) -> tuple[Path | None, dict[str, bool]]:
     """
     path = folder / CONFIG_FILE
     settings = _json_object(path) if is_there(path) else {}
-    lower = settings.get("do_lower_case", True)
+    lower, keep_accents = settings.get("do_lower_case", True), settings.get("keep_accents", False)
+    for name, value in (("do_lower_case", lower), ("keep_accents", keep_accents)):
+        if not isinstance(value, bool):
+            raise InputError(f"{path}: {name}: expected true or false, got {value!r}")
     vocabularies = [name for name in (SENTENCEPIECE_FILE, WORDPIECE_FILE) if is_there(folder / name)]
     if len(vocabularies) == 2:
         raise InputError(
@@ -58,7 +61,7 @@ def read_tokenizer_files(folder: Path) -> tuple[Path | None, dict[str, bool]]:
             if settings.get(name) not in allowed:
                 raise InputError(f"{path}: {name}={settings[name]}: albert-tf has no form for that")
         return folder / WORDPIECE_FILE, {"lower": lower}
-    rules = {"lower": lower, "keep_accents": settings.get("keep_accents", False), "quotes": True}
+    rules = {"lower": lower, "keep_accents": keep_accents, "quotes": True}
     if vocabularies:
         return folder / SENTENCEPIECE_FILE, rules
     if is_there(folder / FAST_FILE):
