@@ -14,7 +14,6 @@ from albert_tf.errors import InputError
 from albert_tf.files import checked_path, read_json, written_whole
 
 FACTORIZATIONS = ("embeddings", "words")
-# More than any model has.
 _LARGEST, _MOST_STEPS = 100_000_000, 10_000  # more than any model has
 SHARING_MODES = ("all", "attention", "ffn", "none")
 ACTIVATIONS = ("gelu_tanh", "gelu_erf", "relu", "linear")

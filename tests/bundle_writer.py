@@ -24,10 +24,10 @@ def write(index: Path, items: Iterable[tuple[bytes, bytes]], restarts: Iterable[
     handles = []
     items = list(items)
     for block in (_block(items, restarts), _block([], (0,))):
-        handles.append(_varint(len(content)) + _varint(len(block)))
+        handles.append(varint(len(content)) + varint(len(block)))
         content += _checked(block, kind)
     listing = _block([(items[-1][0] + b"\xff" if items else b"", handles[0])], (0,))
-    footer = handles[1] + _varint(len(content)) + _varint(len(listing))
+    footer = handles[1] + varint(len(content)) + varint(len(listing))
     content += _checked(listing, kind)
     index.write_bytes(content + footer.ljust(40, b"\0") + _MAGIC)
 
@@ -44,7 +44,7 @@ def crc32c(content: bytes) -> int:
 
 
 def _block(items: Iterable[tuple[bytes, bytes]], restarts: Iterable[int]) -> bytes:
-    content = b"".join(_varint(0) + _varint(len(key)) + _varint(len(value)) + key + value for key, value in items)
+    content = b"".join(varint(0) + varint(len(key)) + varint(len(value)) + key + value for key, value in items)
     places = list(restarts)
     return content + struct.pack(f"<{len(places) + 1}I", *places, len(places))
 
@@ -54,7 +54,7 @@ def _checked(block: bytes, kind: int) -> bytes:
     return typed + struct.pack("<I", crc32c(typed))
 
 
-def _varint(number: int) -> bytes:
+def varint(number: int) -> bytes:
     encoded = b""
     while number > 0x7F:
         encoded += bytes([number & 0x7F | 0x80])

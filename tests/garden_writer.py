@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bundle_writer import varint
 
 from albert_tf.config import AlbertConfig
 
@@ -156,19 +157,11 @@ def metadata(*layers: dict[str, Any]) -> bytes:
     whole = b""
     for index, layer in enumerate(layers):
         text = json.dumps(layer).encode()
-        node = b"\x10" + _varint(index) + b"\x1a" + _varint(4) + b"root" + b"\x2a" + _varint(len(text)) + text
-        whole += b"\x0a" + _varint(len(node)) + node
+        node = b"\x10" + varint(index) + b"\x1a" + varint(4) + b"root" + b"\x2a" + varint(len(text)) + text
+        whole += b"\x0a" + varint(len(node)) + node
     return whole
 
 
 def encoder_layer(**changes: Any) -> dict[str, Any]:
     """What Keras says of an AlbertEncoder with `ARGUMENTS`."""
     return {"name": "albert_encoder", "class_name": "Text>AlbertEncoder", "config": ARGUMENTS | changes}
-
-
-def _varint(number: int) -> bytes:
-    encoded = b""
-    while number > 0x7F:
-        encoded += bytes([number & 0x7F | 0x80])
-        number >>= 7
-    return encoded + bytes([number])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bundle_writer import crc32c, entries, write
+from bundle_writer import crc32c, entries, varint, write
 from tf1_writer import save_folder
 
 from albert_tf.conversion.bundle_index import check_index
@@ -141,17 +141,9 @@ def test_lengths_of_strings(tmp_path: Path, lengths: tuple[int, ...]) -> None:
     )
     check_index(prefix, [tmp_path / DATA])
     packed = b"".join(struct.pack("<I" if length < 2**32 else "<Q", length) for length in lengths)
-    sizes = b"".join(_varint(length) for length in lengths)
+    sizes = b"".join(varint(length) for length in lengths)
     content = sizes + struct.pack("<I", crc32c(packed)) + b"abcd" * count
     (tmp_path / DATA).write_bytes(content)
     rewritten(tmp_path, lambda held: entry(held, b"s", size=len(content)))
     with pytest.raises(InputError, match="cannot read tensor s: its strings do not fill its bytes"):
         check_index(prefix, [tmp_path / DATA])
-
-
-def _varint(number: int) -> bytes:
-    encoded = b""
-    while number > 0x7F:
-        encoded += bytes([number & 0x7F | 0x80])
-        number >>= 7
-    return encoded + bytes([number])

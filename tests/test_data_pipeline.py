@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.data.batching import num_batches, shuffled_batches
-from albert_tf.data.pipeline import training_dataset
+from albert_tf.data.pipeline import array_dataset, training_dataset
 
 PAD = 9
 
@@ -83,3 +83,21 @@ def test_one_signature_for_all_batches() -> None:
 
 def test_more_examples_in_a_batch_than_there_are() -> None:
     assert [len(targets) for _, targets in taken(3, encoded=encoded(5), batch_size=32)] == [5, 5, 5]
+
+
+def test_arrays_of_several_passes() -> None:
+    """The first batch is made at once, and no batch twice in a pass."""
+    made = []
+
+    def batches() -> Iterator[dict[str, np.ndarray]]:
+        for size in (2, 3):
+            made.append(size)
+            yield {"x": np.full((size, size), size, np.int32), "y": np.ones(size, np.float32), "z": np.zeros(1)}
+
+    dataset = array_dataset(batches, ["x"], ["y"])
+    assert made == [2]
+    for _ in range(2):
+        elements = list(dataset.as_numpy_iterator())
+        assert [inputs["x"].tolist() for inputs, _ in elements] == [[[2] * 2] * 2, [[3] * 3] * 3]
+        assert [targets["y"].shape for _, targets in elements] == [(2,), (3,)]
+    assert made == [2, 3] * 2

@@ -7,10 +7,8 @@ from typing import Any
 
 from albert_tf.training.run_config import RUNS
 
-EXAMPLE = (
-    "example: albert-tf finetune classification --train train.tsv --valid dev.tsv --from albert_base_v2.tar.gz "
-    "--out runs/sst2"
-)
+EXAMPLE = "example: albert-tf finetune {task} --train {train} --from albert_base_v2.tar.gz --out runs/{task}"
+TRAIN_FILES = {"tagging": "train.conll", "multiple-choice": "RACE/train"}  # what others take is a table
 
 
 def add_parser(subparsers: Any) -> None:
@@ -19,11 +17,14 @@ def add_parser(subparsers: Any) -> None:
         help="train a task on a labelled file",
         description="Train a task on a labelled file and write a run folder: model, tokenizer, labels, metrics, curves. "
         "An interrupted run goes on when the same command is given again.",
-        epilog=EXAMPLE,
+        epilog=EXAMPLE.format(task="classification", train="train.tsv --valid dev.tsv"),
     )
     tasks = parser.add_subparsers(dest="task", metavar="TASK", required=True)
     for run_class, help_text in RUNS:
-        task = tasks.add_parser(run_class.task, help=help_text, description=help_text, epilog=EXAMPLE)
+        example = EXAMPLE.format(
+            task=run_class.task, train=TRAIN_FILES.get(run_class.task, "train.tsv --valid dev.tsv")
+        )
+        task = tasks.add_parser(run_class.task, help=help_text, description=help_text, epilog=example)
         run_class.add_flags(task)
         task.add_argument("--overwrite", action="store_true", help="replace OUT; forget an interrupted run")
         task.add_argument("--json", type=Path, metavar="FILE", help="write the final figures here too")

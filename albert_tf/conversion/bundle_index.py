@@ -47,13 +47,13 @@ def check_index(prefix: Path, data_files: Sequence[Path]) -> None:
     path = prefix.with_name(f"{prefix.name}.index")
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise _Unsound(f"more than {_MAX_BYTES} bytes")
+            raise _UnsoundError(f"more than {_MAX_BYTES} bytes")
         entries = list(_entries(path.read_bytes()))
         if not entries or entries[0][0] != b"":
-            raise _Unsound("no header")
+            raise _UnsoundError("no header")
         header = BundleHeaderProto.FromString(entries[0][1])
         if header.num_shards != len(data_files) or header.endianness != header.LITTLE:
-            raise _Unsound(f"it is not that of {len(data_files)} data files in little-endian order")
+            raise _UnsoundError(f"it is not that of {len(data_files)} data files in little-endian order")
         sizes = [file.stat().st_size for file in data_files]
         total = 0
         for key, value in entries[1:]:
@@ -69,34 +69,34 @@ def check_index(prefix: Path, data_files: Sequence[Path]) -> None:
             if entry.dtype == _STRING:
                 _check_strings(name, entry, data_files[entry.shard_id])
         if total > sum(sizes):
-            raise _Unsound("the variables have more bytes than the data files")
-    except (_Unsound, DecodeError, UnicodeDecodeError, IndexError) as error:
+            raise _UnsoundError("the variables have more bytes than the data files")
+    except (_UnsoundError, DecodeError, UnicodeDecodeError, IndexError) as error:
         raise InputError(f"{path}: damaged or not a TensorFlow checkpoint: {error}") from error
     except OSError as error:
         raise InputError(f"cannot read {error.filename}: {error.strerror}") from error
 
 
-class _Unsound(Exception):  # noqa: N818  # never leaves this module
-    pass
+class _UnsoundError(Exception):
+    """What is wrong with the table; never leaves this module."""
 
 
 def _check_entry(name: str, entry: Any, shards: int) -> None:
     shape = [dimension.size for dimension in entry.shape.dim]
     if entry.shape.unknown_rank or len(shape) > _MOST_AXES or any(size < 0 for size in shape):
-        raise _Unsound(f"{name} has no shape")
+        raise _UnsoundError(f"{name} has no shape")
     if entry.slices:
-        raise _Unsound(f"{name} is stored in parts, as no ALBERT's variables are")
+        raise _UnsoundError(f"{name} is stored in parts, as no ALBERT's variables are")
     if not 0 <= entry.shard_id < shards or entry.offset < 0 or entry.size < 0:
-        raise _Unsound(f"{name} has no place")
+        raise _UnsoundError(f"{name} has no place")
     count = math.prod(shape)
     if entry.dtype == _STRING:
         fits = count <= min(entry.size, _MOST_STRINGS)
     elif entry.dtype in _ITEM_BYTES:
         fits = count * _ITEM_BYTES[entry.dtype] == entry.size
     else:
-        raise _Unsound(f"{name} is of a type, number {entry.dtype}, that no checkpoint of weights has")
+        raise _UnsoundError(f"{name} is of a type, number {entry.dtype}, that no checkpoint of weights has")
     if not fits:
-        raise _Unsound(f"{name} has {entry.size} bytes, which do not fit its shape")
+        raise _UnsoundError(f"{name} has {entry.size} bytes, which do not fit its shape")
 
 
 def _check_strings(name: str, entry: Any, data_file: Path) -> None:
@@ -121,7 +121,7 @@ def _check_strings(name: str, entry: Any, data_file: Path) -> None:
 def _entries(content: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Key and value of each entry, in order."""
     if len(content) < _FOOTER_BYTES or not content.endswith(_MAGIC):
-        raise _Unsound("it does not end as one")
+        raise _UnsoundError("it does not end as one")
     at = len(content) - _FOOTER_BYTES
     numbers = []
     for _ in range(4):  # place and size of two blocks; the second lists the others
@@ -133,7 +133,7 @@ def _entries(content: bytes) -> Iterator[tuple[bytes, bytes]]:
         size, _ = _varint(handle, at)
         for key, value in _block(content, offset, size):
             if last is not None and key <= last:
-                raise _Unsound("a name comes twice" if key == last else "the names are in disorder")
+                raise _UnsoundError("a name comes twice" if key == last else "the names are in disorder")
             last = key
             yield key, value
 
@@ -141,13 +141,13 @@ def _entries(content: bytes) -> Iterator[tuple[bytes, bytes]]:
 def _block(content: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
     """Key and value of each entry of one block: a key says how much of the one before it begins with."""
     if offset + size >= len(content) or size < 4:
-        raise _Unsound("a block of it is not in the file")
+        raise _UnsoundError("a block of it is not in the file")
     if content[offset + size] != 0:
-        raise _Unsound("it is compressed, as TensorFlow writes none")
+        raise _UnsoundError("it is compressed, as TensorFlow writes none")
     block = content[offset : offset + size]
     end = size - 4 - 4 * int.from_bytes(block[-4:], "little")
     if end < 0:
-        raise _Unsound("a block of it is broken")
+        raise _UnsoundError("a block of it is broken")
     # Places where a search may begin: TensorFlow would take for an entry whatever is there.
     restarts = {int.from_bytes(block[at : at + 4], "little") for at in range(end, size - 4, 4)}
     at = 0
@@ -160,12 +160,12 @@ def _block(content: bytes, offset: int, size: int) -> Iterator[tuple[bytes, byte
         own, at = _varint(block, at)
         length, at = _varint(block, at)
         if shared > len(key) or shared + own > _LONGEST_NAME or at + own + length > end:
-            raise _Unsound("an entry is broken")
+            raise _UnsoundError("an entry is broken")
         key = key[:shared] + block[at : at + own]
         yield key, block[at + own : at + own + length]
         at += own + length
     if restarts - {0}:
-        raise _Unsound("a block of it is broken")
+        raise _UnsoundError("a block of it is broken")
 
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:
@@ -177,4 +177,4 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
             return number, at
-    raise _Unsound("a number has no end")
+    raise _UnsoundError("a number has no end")

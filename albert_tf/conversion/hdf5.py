@@ -112,8 +112,8 @@ def _limit_memory() -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
-    except (ImportError, ValueError, OSError):  # not on this system
-        pass
+    except (ImportError, ValueError, OSError):
+        pass  # not on this system: the limit on time is left
 
 
 def _listed(path: str) -> dict[str, Any]:

@@ -9,14 +9,12 @@ tokenizers, the only ones of version 5, differ from it: they keep "9," together,
 ( ) " - . – £ € as they cut the text there first.
 """
 
-import atexit
 import base64
 import json
-import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from albert_tf.conversion.archive import folder_until_exit
 from albert_tf.errors import InputError
 from albert_tf.files import is_there, read_json
 
@@ -151,8 +149,6 @@ def _sentencepiece_model(path: Path) -> Path:
         SentencePieceVocabulary(contents)
     except InputError as error:
         raise InputError(f"{path}: made a SentencePiece model again, it is none for ALBERT: {error}") from error
-    folder = Path(tempfile.mkdtemp(prefix="albert-tf-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    made = folder / SENTENCEPIECE_FILE
+    made = folder_until_exit() / SENTENCEPIECE_FILE
     made.write_bytes(contents)
     return made

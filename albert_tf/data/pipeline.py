@@ -1,5 +1,6 @@
 """From token ids in memory to a `tf.data.Dataset` of padded batches."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -103,14 +104,16 @@ def array_dataset(
     """Batches of NumPy arrays as elements ({input: array}, {target: array}) of any sizes.
 
     Args:
-        batches: begins a pass over them; each has the same names, types and ranks.
+        batches: begins a pass over them; each has the same names, types and ranks. The first batch is made at once.
         inputs, targets: names in each batch; the others are left out.
     """
 
     def split(batch: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         return {name: batch[name] for name in inputs}, {name: batch[name] for name in targets}
 
-    signature = tf.nest.map_structure(_open_spec, split(next(iter(batches()))))
-    return tf.data.Dataset.from_generator(
-        lambda: (split(batch) for batch in batches()), output_signature=signature
-    ).prefetch(8)
+    begun = iter(batches())
+    first = next(begun)
+    # The pass that the first batch was taken from is the first one to be gone through.
+    passes = itertools.chain([itertools.chain([first], begun)], (batches() for _ in itertools.count()))
+    signature = tf.nest.map_structure(_open_spec, split(first))
+    return tf.data.Dataset.from_generator(lambda: map(split, next(passes)), output_signature=signature).prefetch(8)

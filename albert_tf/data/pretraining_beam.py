@@ -4,7 +4,6 @@ The same blocks through the same `ShardMaker` give the same files as `make_pretr
 folder may be on any file system that Beam knows (gs://, s3://, hdfs://).
 """
 
-import codecs
 import re
 import tempfile
 import uuid
@@ -27,6 +26,7 @@ from albert_tf.data.pretraining_manifest import (
     files_sha256,
 )
 from albert_tf.data.pretraining_shards import ShardMaker
+from albert_tf.data.text_files import decoded_lines
 from albert_tf.errors import InputError
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
@@ -121,17 +121,8 @@ def _read_group(group: tuple[int, list[str]], block_bytes: float) -> Iterator[Bl
 
 def _lines(path: str) -> Iterator[str]:
     """As `text_files.text_lines`, on any file system."""
-    number = 0
-    try:
-        with FileSystems.open(path) as file:  # unpacked according to its name
-            for number, raw in enumerate(iter(file.readline, b""), start=1):
-                line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
-                yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}, line {number}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x}; "
-            "convert the file to UTF-8"
-        ) from error
+    with FileSystems.open(path) as file:  # unpacked according to its name
+        yield from decoded_lines(iter(file.readline, b""), path)
 
 
 class _WriteShards(beam.DoFn):

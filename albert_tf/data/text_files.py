@@ -4,7 +4,7 @@ import bz2
 import gzip
 import lzma
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -24,18 +24,30 @@ def text_lines(path: str | Path) -> Iterator[str]:
     number = 0
     try:
         with _open(path) as file:
-            for number, raw in enumerate(file, start=1):
-                line = raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw
-                yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}, line {number}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x}; "
-            "convert the file to UTF-8"
-        ) from error
+            for line in decoded_lines(file, path):
+                number += 1
+                yield line
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: expected a whole {path.suffix} file, but after line {number}: {error}") from error
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def decoded_lines(raw_lines: Iterable[bytes], source: str | Path) -> Iterator[str]:
+    """The lines of the UTF-8 file `source`, given with their ends and yielded without.
+
+    Raises:
+        InputError: not UTF-8; the message names the line.
+    """
+    for number, raw in enumerate(raw_lines, start=1):
+        line = raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw
+        try:
+            yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{source}, line {number}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x}; "
+                "convert the file to UTF-8"
+            ) from error
 
 
 def sampled_lines(path: str | Path, count: int) -> list[str]:

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.data.schema import Prediction, TextExample
-from albert_tf.errors import InputError
-from albert_tf.inference.runner import Outputs, Prepared, Runner
+from albert_tf.inference.runner import Outputs, Prepared, Runner, labels_of
 
 PROBABILITIES = "probabilities"
 
@@ -24,10 +23,7 @@ class ClassificationPipeline:
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
-        labels = runner.task_settings.get("labels")
-        if not isinstance(labels, (list, tuple)) or not labels:
-            raise InputError(f"expected a text classifier with labels, found {labels!r}")
-        self.labels: tuple[str, ...] = tuple(map(str, labels))
+        self.labels = labels_of(runner, "text classifier")
 
     def __call__(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Prediction]:
         """The label of each text, or of each pair of texts.

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from albert_tf.errors import InputError
 from albert_tf.tokenization.packing import Packed
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
@@ -44,6 +45,18 @@ class Prepared:
 
     rows: list[Packed]
     context: Any = None
+
+
+def labels_of(runner: Runner, kind: str) -> tuple[str, ...]:
+    """The labels among the runner's settings, in the order of the model's outputs.
+
+    Raises:
+        InputError: there are none; `kind` is what was expected, in words.
+    """
+    labels = runner.task_settings.get("labels")
+    if not isinstance(labels, (list, tuple)) or not labels:
+        raise InputError(f"expected a {kind} with labels, found {labels!r}")
+    return tuple(map(str, labels))
 
 
 class Pipeline(Protocol):

@@ -9,7 +9,7 @@ import numpy as np
 
 from albert_tf.data.conll import TaggedExample, entities
 from albert_tf.errors import InputError
-from albert_tf.inference.runner import Outputs, Prepared, Runner
+from albert_tf.inference.runner import Outputs, Prepared, Runner, labels_of
 
 LABEL_PROBABILITIES = "label_probabilities"
 # Ideographs and kana one by one, as Chinese corpora are labelled; other words whole, signs on their own.
@@ -65,11 +65,8 @@ class TaggingPipeline:
     """
 
     def __init__(self, runner: Runner, *, constrained: bool = True) -> None:
-        labels = runner.task_settings.get("labels")
-        if not isinstance(labels, (list, tuple)) or not labels:
-            raise InputError(f"expected a tagging model with labels, found {labels!r}")
         self.runner = runner
-        self.labels: tuple[str, ...] = tuple(map(str, labels))
+        self.labels = labels_of(runner, "tagging model")
         self.constrained = constrained
 
     def __call__(self, texts: Sequence[str]) -> list[list[Entity]]:
@@ -146,7 +143,7 @@ def best_path(table: np.ndarray, labels: Sequence[str]) -> list[int]:
     inside = np.array([label.startswith("I-") for label in labels])
     # (before, label): whether the label may follow.
     follows = np.array(
-        [[not inside[b] or kinds[a] == kinds[b] != "" for b in range(len(labels))] for a in range(len(labels))]
+        [[not now or kind == before for kind, now in zip(kinds, inside, strict=True)] for before in kinds]
     )
     logs = np.log(np.maximum(table, 1e-30)).astype(np.float64)
     penalty = np.where(follows, 0.0, -1e9)

@@ -57,7 +57,8 @@ class AlbertTask(keras.Model):
         if tokenizer is not None:
             self._check_tokenizer(tokenizer)
 
-    # Keras makes an instance of every base class of a functional model, so abc.ABC cannot be one of them.
+    # The three methods that raise NotImplementedError are a subclass's to write. Keras makes an instance of every base class
+    # of a functional model, so abc.ABC cannot be one of them.
     def settings(self) -> dict[str, Any]:
         """Constructor arguments other than backbone and tokenizer, as JSON values."""
         raise NotImplementedError

@@ -11,6 +11,7 @@ from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.conversion.assign import assign
+from albert_tf.conversion.checkpoint import Checkpoint
 from albert_tf.data.pretraining_examples import (
     MASKED_IDS,
     MASKED_POSITIONS,
@@ -97,10 +98,16 @@ class AlbertPretrainer(keras.Model):
         Raises:
             InputError: the source cannot be read or lacks a head.
         """
-        checkpoint = load_checkpoint(source)
+        return cls.from_checkpoint(load_checkpoint(source), config_changes=config_changes, **backbone_options)
+
+    @classmethod
+    def from_checkpoint(
+        cls, checkpoint: Checkpoint, *, config_changes: Mapping[str, Any] | None = None, **backbone_options: Any
+    ) -> "AlbertPretrainer":
+        """`from_pretrained` of a checkpoint that is read already; its weights are taken out of it one by one."""
         config = dataclasses.replace(checkpoint.config, **config_changes or {})
         model = cls(AlbertBackbone.unfilled(config, **backbone_options))
-        assign(model.named_weights(), checkpoint.weights, source=str(source), consume=True)
+        assign(model.named_weights(), checkpoint.weights, source=checkpoint.source, consume=True)
         return model
 
     def save_pretrained(

@@ -16,7 +16,6 @@ import keras
 import numpy as np
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.config import AlbertConfig
 from albert_tf.data.batching import num_batches
 from albert_tf.data.pipeline import training_dataset
 from albert_tf.errors import InputError
@@ -38,6 +37,7 @@ from albert_tf.training.run_folder import (
     write_run_folder,
 )
 from albert_tf.training.schedules import LinearWarmupDecay
+from albert_tf.training.starting_point import backbone_options, config_changes, scratch_config
 from albert_tf.training.tasks.classification import FinetuneClassification
 from albert_tf.training.tasks.finetune_task import FinetuneTask, TrainingRows
 from albert_tf.training.tasks.multiple_choice import FinetuneMultipleChoice
@@ -128,16 +128,14 @@ def build_model(run: RunConfig, settings: dict[str, Any]) -> AlbertTask:
         settings: those of the head.
     """
     model_class = TASKS[run.task].model_class
-    dropout = {"hidden_dropout": run.hidden_dropout, "attention_dropout": run.attention_dropout}
-    changes: dict[str, Any] = {name: rate for name, rate in dropout.items() if rate is not None}
-    options: dict[str, Any] = {"dtype": run.precision, "rematerialize": run.rematerialize}
+    options = backbone_options(run)
     if run.source is not None:
-        model = model_class.from_pretrained(run.source, config_changes=changes, backbone_options=options, **settings)
+        model = model_class.from_pretrained(
+            run.source, config_changes=config_changes(run), backbone_options=options, **settings
+        )
     else:
-        shape = str(run.from_scratch)
-        config = AlbertConfig.from_json(shape) if shape.endswith(".json") else AlbertConfig.from_name(shape)
         tokenizer = AlbertTokenizer.from_pretrained(str(run.tokenizer))
-        config = dataclasses.replace(config, vocabulary_size=tokenizer.vocabulary.size, **changes)
+        config = scratch_config(run, tokenizer.vocabulary.size)
         model = model_class(AlbertBackbone(config, **options), tokenizer, **settings)
     tokenizer = model.required_tokenizer
     tokenizer.max_length = min(run.max_length, model.backbone.config.max_sequence_length)

@@ -4,7 +4,6 @@ As in fine-tuning, the state is in OUT.training while the run is under way, with
 preset in `latest`; OUT appears when the run is finished, whole.
 """
 
-import dataclasses
 import functools
 import math
 import shutil
@@ -34,6 +33,7 @@ from albert_tf.training.pretrain_config import PretrainConfig
 from albert_tf.training.rounds import Rounds
 from albert_tf.training.run_folder import STATE_FILE, TENSORBOARD_FOLDER, check_out, work_folder, write_run_folder
 from albert_tf.training.schedules import LinearWarmupDecay
+from albert_tf.training.starting_point import backbone_options, config_changes, scratch_config
 from albert_tf.training.throughput import peak_flops, training_flops
 
 LATEST_FOLDER = "latest"
@@ -90,14 +90,9 @@ def build_pretrainer(run: PretrainConfig, data: PretrainingData) -> AlbertPretra
     Raises:
         InputError: the data was made with another vocabulary, or has longer texts than the shape has positions.
     """
-    dropout = {"hidden_dropout": run.hidden_dropout, "attention_dropout": run.attention_dropout}
-    changes: dict[str, Any] = {name: rate for name, rate in dropout.items() if rate is not None}
-    options: dict[str, Any] = {"dtype": run.precision, "rematerialize": run.rematerialize}
+    options = backbone_options(run)
     if run.source is None:
-        shape = str(run.from_scratch)
-        config = AlbertConfig.from_json(shape) if shape.endswith(".json") else AlbertConfig.from_name(shape)
-        config = dataclasses.replace(config, vocabulary_size=data.tokenizer.vocabulary.size, **changes)
-        model = AlbertPretrainer(AlbertBackbone(config, **options))
+        model = AlbertPretrainer(AlbertBackbone(scratch_config(run, data.tokenizer.vocabulary.size), **options))
     else:
         checkpoint = load_checkpoint(run.source)
         own = load_tokenizer(checkpoint)
@@ -106,7 +101,7 @@ def build_pretrainer(run: PretrainConfig, data: PretrainingData) -> AlbertPretra
                 f"{run.data}: made with another vocabulary than that of {run.source}; make the data anew with "
                 f"albert-tf pretrain-data --tokenizer {run.source}"
             )
-        model = AlbertPretrainer.from_pretrained(run.source, config_changes=changes, **options)
+        model = AlbertPretrainer.from_checkpoint(checkpoint, config_changes=config_changes(run), **options)
     positions = model.backbone.config.max_sequence_length
     if data.max_length > positions:
         raise InputError(

@@ -24,7 +24,9 @@ class RunConfig(Settings):
     valid: str | None = flag(None, "validation file; without one the last weights are kept")
     source: str | None = flag(None, "checkpoint to start from: a folder or archive", flag="--from")
     from_scratch: str | None = flag(None, "start from random weights of this shape: a config name or .json file")
-    tokenizer: str | None = flag(None, "vocabulary for --from-scratch: *.model, *.spm or vocab.txt")
+    tokenizer: str | None = flag(
+        None, "vocabulary for --from-scratch: *.model, *.spm, vocab.txt, or a tokenizer's folder"
+    )
     epochs: float = flag(3.0, "passes over the training file")
     batch_size: int = flag(32, "examples a step")
     learning_rate: float = flag(2e-5, "peak learning rate; from scratch more, 1e-4 to 1e-3")
@@ -108,6 +110,7 @@ class MultipleChoiceRun(HeadRun):
     task: ClassVar[str] = "multiple-choice"
     metrics: ClassVar[tuple[str, ...]] = ("accuracy", "loss")
 
+    train: str = flag(dataclasses.MISSING, "training file or folder: RACE's .json or .txt, ARC's .csv")
     leave_out_unusable: bool = flag(
         False, "leave out questions without options or with a wrong answer, and say how many"
     )
@@ -121,6 +124,7 @@ class TaggingRun(HeadRun):
     task: ClassVar[str] = "tagging"
     metrics: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "accuracy")
 
+    train: str = flag(dataclasses.MISSING, "training file: CoNLL columns, or .jsonl with lists of words and labels")
     best_metric: str = flag("f1", "validation figure that picks the weights kept", choices=metrics)
 
 

@@ -17,7 +17,6 @@ from albert_tf.training.tasks.finetune_task import TrainingRows
 class FinetuneClassification:
     """A labelled table → `AlbertTextClassifier`; see `FinetuneTask`."""
 
-    run_class = ClassificationRun
     model_class = AlbertTextClassifier
     metric = "accuracy"
 

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 from albert_tf.inference.runner import Prepared
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.packing import Packed
-from albert_tf.training.run_config import RunConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,13 +29,9 @@ class FinetuneTask(Protocol):
     """One task.
 
     Attributes:
-        run_class: the settings of a run.
         model_class: the model.
         metric: the figure drawn beside the loss.
     """
-
-    @property
-    def run_class(self) -> type[RunConfig]: ...
 
     @property
     def model_class(self) -> type[AlbertTask]: ...

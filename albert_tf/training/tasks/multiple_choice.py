@@ -18,7 +18,6 @@ from albert_tf.training.tasks.finetune_task import TrainingRows
 class FinetuneMultipleChoice:
     """RACE or ARC files → `AlbertMultipleChoice`; see `FinetuneTask`."""
 
-    run_class = MultipleChoiceRun
     model_class = AlbertMultipleChoice
     metric = "accuracy"
 

@@ -15,7 +15,6 @@ from albert_tf.training.tasks.finetune_task import TrainingRows
 class FinetuneRegression:
     """A table with numbers → `AlbertTextRegressor`; see `FinetuneTask`."""
 
-    run_class = RegressionRun
     model_class = AlbertTextRegressor
     metric = "spearman"
 

@@ -19,7 +19,6 @@ _UNLABELLED = -1
 class FinetuneTagging:
     """CoNLL columns or JSON lines → `AlbertTokenClassifier`; see `FinetuneTask`."""
 
-    run_class = TaggingRun
     model_class = AlbertTokenClassifier
     metric = "f1"
 
