@@ -83,13 +83,13 @@ class AlbertBackbone(keras.Model):
 
         Args:
             source: a path or name.
-            **kwargs: arguments of the constructor other than the config.
+            **kwargs: arguments of the constructor other than the config. It has a pooler if the checkpoint has one.
 
         Raises:
             InputError: the source cannot be read, or a weight is missing, left over or of another shape.
         """
         checkpoint = load_checkpoint(source)
-        backbone = cls.unfilled(checkpoint.config, **kwargs)
+        backbone = cls.unfilled(checkpoint.config, **{"pooler": "pooler/kernel" in checkpoint.weights} | kwargs)
         weights = checkpoint.backbone_weights
         del checkpoint  # no second hold on the weights
         backbone.load_named_weights(weights, source=str(source), consume=True)

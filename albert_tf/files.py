@@ -11,30 +11,106 @@ from typing import Any
 
 from albert_tf.errors import InputError
 
+_SCRATCH_SUFFIX = ".unfinished"
+
 
 @contextlib.contextmanager
 def written_whole(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Yields a temporary path beside `path` to write to; renames it to `path` when the block ends without error.
 
     The block may create a file or a folder there. If the block raises, what it wrote is removed and `path` is as it
-    was before.
+    was before. What a process left that was killed while it wrote `path` is removed first.
 
     Raises:
         InputError: `path` exists and `overwrite` is false, or its parent folder cannot be created.
     """
     path = Path(path)
+    _remove_unfinished(path)
     refuse_existing(path, overwrite=overwrite)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", dir=path.parent))  # names may have 255 bytes
+        scratch, lock = _new_scratch(path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error} ({error.filename})") from error
     try:
         temporary = scratch / path.name
         yield temporary
-        _put(temporary, path, aside=scratch / f"replaced.{path.name[:40]}")
+        _put(temporary, path, aside=scratch / _aside_name(path))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _new_scratch(path: Path) -> tuple[Path, int | None]:
+    """A new hidden folder beside `path`, and what locks it for as long as this process lives; see `_locked`."""
+    while True:
+        scratch = Path(tempfile.mkdtemp(prefix=_scratch_prefix(path), suffix=_SCRATCH_SUFFIX, dir=path.parent))
+        try:
+            lock = _locked(scratch)
+        except (BlockingIOError, FileNotFoundError):  # another process took it for one that was left
+            continue
+        if scratch.is_dir():
+            return scratch, lock
+        if lock is not None:
+            os.close(lock)
+
+
+def _locked(folder: Path) -> int | None:
+    """A file descriptor that locks a folder, until it is closed or the process ends, however it ends.
+
+    None where there are no locks, on this system or for this folder.
+
+    Raises:
+        BlockingIOError: another process holds the lock.
+        FileNotFoundError: the folder is gone.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    descriptor = None
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return descriptor
+    except OSError as error:
+        if descriptor is not None:
+            os.close(descriptor)
+        if isinstance(error, (BlockingIOError, FileNotFoundError)):
+            raise
+        return None
+
+
+def _remove_unfinished(path: Path) -> None:
+    """Removes the scratch folders of `path` whose process is gone; what one had moved aside is put back."""
+    try:
+        left = [entry for entry in path.parent.iterdir() if entry.name.startswith(_scratch_prefix(path))]
+    except (OSError, ValueError):  # no such folder yet; a zero byte in its name
+        return
+    for scratch in left:
+        lock = None
+        try:
+            lock = _locked(scratch) if scratch.suffix == _SCRATCH_SUFFIX else None
+            held = {entry.name for entry in scratch.iterdir()} if lock is not None else None
+            if held is None or held - {path.name, _aside_name(path)}:  # in use, or of another path that begins alike
+                continue
+            if len(held) == 2 and not os.path.lexists(path):  # killed between the two renames
+                (scratch / _aside_name(path)).rename(path)
+            shutil.rmtree(scratch, ignore_errors=True)
+        except OSError:
+            pass  # in use, or somebody else's
+        finally:
+            if lock is not None:
+                os.close(lock)
+
+
+def _scratch_prefix(path: Path) -> str:
+    return f".{path.name[:40]}."  # names may have 255 bytes
+
+
+def _aside_name(path: Path) -> str:
+    return f"replaced.{path.name[:40]}"
 
 
 def _put(new: Path, path: Path, *, aside: Path) -> None:

@@ -15,10 +15,11 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion.archive import folder_until_exit, is_archive_file, keep_until_exit, unpacked_model
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, written_checkpoint
-from albert_tf.conversion.detect import ARCHIVE, HUGGING_FACE, KERAS_HUB, MODEL_GARDEN, PRESET, TF1, detect
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, checked_task, written_checkpoint
+from albert_tf.conversion.detect import ARCHIVE, HUGGING_FACE, KERAS, KERAS_HUB, MODEL_GARDEN, PRESET, TF1, detect
 from albert_tf.conversion.hub import fetched
 from albert_tf.conversion.huggingface import read_huggingface
+from albert_tf.conversion.keras_file import read_keras, refuse_other_file
 from albert_tf.conversion.keras_hub import read_keras_hub
 from albert_tf.conversion.model_garden import read_model_garden
 from albert_tf.conversion.saved_model import FILE_NAME as SAVED_MODEL_FILE
@@ -76,7 +77,7 @@ def load_checkpoint(
 def load_tokenizer(checkpoint: Checkpoint) -> "AlbertTokenizer | None":
     """The tokenizer that a checkpoint came with, None where it has none.
 
-    Its longest input is the length of the model's position table, or what a preset says, if that is less.
+    Its longest input is the length of the model's position table, or what a preset or Keras file says, if that is less.
     """
     if checkpoint.tokenizer_path is None:
         return None
@@ -88,7 +89,7 @@ def load_tokenizer(checkpoint: Checkpoint) -> "AlbertTokenizer | None":
             f"{checkpoint.source}: max_sequence_length = {positions}: the special tokens of a pair of texts take "
             f"{_SHORTEST_INPUT} positions"
         )
-    longest = None if checkpoint.form == PRESET else positions
+    longest = None if checkpoint.form in (PRESET, KERAS) else positions
     tokenizer = AlbertTokenizer.from_pretrained(
         checkpoint.tokenizer_path, max_length=longest, **checkpoint.tokenizer_options
     )
@@ -100,17 +101,20 @@ def _read(path: str | Path, config: AlbertConfig | str | Path | None) -> Checkpo
         PRESET: read_preset,
         TF1: read_tf1,
         HUGGING_FACE: read_huggingface,
+        KERAS: read_keras,
         KERAS_HUB: read_keras_hub,
         MODEL_GARDEN: functools.partial(read_model_garden, config=config),
     }
     form = detect(path)
-    if form == ARCHIVE:
+    if config is not None and form not in (ARCHIVE, MODEL_GARDEN):
+        raise InputError(f"{path}: of the form {form}, which has a config of its own; leave out the one given")
+    if form == ARCHIVE or (form == KERAS and Path(path).is_file()):
+        if form == KERAS:
+            refuse_other_file(Path(path))
         with unpacked_model(path) as folder:
-            checkpoint = _read(folder, config)
+            checkpoint = _read(folder, config) if form == ARCHIVE else read_keras(folder)
             kept = None if checkpoint.tokenizer_path is None else _kept_tokenizer(checkpoint.tokenizer_path, folder)
         return dataclasses.replace(checkpoint, source=str(path), tokenizer_path=kept)
-    if config is not None and form != MODEL_GARDEN:
-        raise InputError(f"{path}: of the form {form}, which has a config of its own; leave out the one given")
     return readers[form](path)
 
 
@@ -159,15 +163,7 @@ def read_task_settings(source: str | Path) -> dict[str, Any] | None:
     path = Path(source) / TASK_FILE
     if not is_there(path):
         return None
-    saved = read_json(path)
-    if not (isinstance(saved, dict) and isinstance(saved.get("task"), str) and isinstance(saved.get("settings"), dict)):
-        raise InputError(f'{path}: expected an object with "task", a name, and "settings", an object')
-    labels, rate = (saved["settings"].get(name) for name in ("labels", "classifier_dropout"))
-    if labels is not None and not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
-        raise InputError(f"{path}: labels: expected a list of names, found {labels!r}")
-    if rate is not None and (isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate < 1):
-        raise InputError(f"{path}: classifier_dropout: expected a rate in [0, 1), found {rate!r}")
-    return saved
+    return checked_task(read_json(path), str(path))
 
 
 def read_weights(path: Path) -> Weights:

@@ -38,3 +38,9 @@ def show(title: str, rows: list[dict[str, str]], figures: Any, json_file: Path |
     console.print(table)
     if json_file is not None:
         json_file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+def resident(field: str) -> int:
+    """Memory of this process in bytes: VmRSS now, VmHWM at its peak (Linux)."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))

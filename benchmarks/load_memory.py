@@ -148,7 +148,7 @@ def measured(config_name: str, source: str) -> dict[str, Any]:
     from albert_tf import AlbertBackbone
 
     AlbertBackbone(AlbertConfig(50, 8, 8, 1, 1))
-    start, started = resident("VmRSS"), time.perf_counter()
+    start, started = common.resident("VmRSS"), time.perf_counter()
     if source:
         model = AlbertBackbone.from_pretrained(source)
     else:
@@ -158,15 +158,9 @@ def measured(config_name: str, source: str) -> dict[str, Any]:
         "parameters": model.count_params(),
         "seconds": seconds,
         "start_bytes": start,
-        "peak_bytes": resident("VmHWM"),
-        "end_bytes": resident("VmRSS"),
+        "peak_bytes": common.resident("VmHWM"),
+        "end_bytes": common.resident("VmRSS"),
     }
-
-
-def resident(field: str) -> int:
-    """Memory of this process in bytes: VmRSS now, VmHWM at its peak (Linux)."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 
 
 def shown(name: str, row: dict[str, Any]) -> dict[str, str]:

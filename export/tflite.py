@@ -135,7 +135,7 @@ def convert(task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) 
         inputs = [token_ids, segment_ids, padding_mask]
         if length is None:
             inputs = [_cut(tensor, longest) for tensor in inputs]
-        return task.device_outputs(encode(task.backbone, *inputs), inputs[2])
+        return task.row_outputs(encode(task.backbone, *inputs), inputs[1], inputs[2])
 
     signature = [tf.TensorSpec((1, length), tf.int32, name) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)]
     # ExportArchive is the one way in which the converter finds Keras 3 variables; others give, without an error, a
@@ -199,7 +199,8 @@ def _in_float32(task: AlbertTask) -> AlbertTask:
     """The task itself, or a float32 copy of one that computes in mixed precision."""
     if task.backbone.policy.compute_dtype == "float32":
         return task
-    copy = type(task)(AlbertBackbone(task.backbone.config, dtype="float32"), task.required_tokenizer, **task.settings())
+    backbone = AlbertBackbone(task.backbone.config, pooler=task.backbone.pooler is not None, dtype="float32")
+    copy = type(task)(backbone, task.required_tokenizer, **task.settings())
     assign(copy.named_weights(), {name: w.numpy() for name, w in task.named_weights().items()}, source=task.name)
     return copy
 

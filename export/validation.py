@@ -91,8 +91,9 @@ def check_export(
         except InputError as error:
             raise ExportError(f"the file cannot be run: {str(error).removeprefix(f'{path}: ')}") from error
         _check_size(model_bytes, task, recipe, form=runner.settings["form"], length=runner.length)
-        encoded = task.required_tokenizer.encode_batch(texts, length=runner.tokenizer.max_length)
-        if runner.tokenizer.encode_batch(texts) != encoded:
+        pairs = texts[::-1] if task.takes_pairs else None
+        encoded = task.required_tokenizer.encode_batch(texts, pairs, length=runner.tokenizer.max_length)
+        if runner.tokenizer.encode_batch(texts, pairs) != encoded:
             raise ExportError("the file's tokenizer gives other ids than the model's: it is not the same tokenizer")
         from_file = runner.run_rows(encoded)
     sizes = {"size_bytes": len(content), "model_bytes": model_bytes}
@@ -114,7 +115,10 @@ def size_limits(task: AlbertTask, recipe: Recipe, *, form: str, length: int | No
     # Of the position table the converter keeps the rows that a fixed length uses.
     dropped = 0 if length is None else (config.max_sequence_length - length) * config.summed_dim
     lowest = recipe.weight_bytes * (task.count_params() - dropped)
-    highest = sum(recipe.stored_bytes(path, weight.shape) for path, weight in task.named_weights().items())
+    highest = sum(
+        recipe.stored_bytes(path, weight.shape) * (2 if path in task.stored_twice else 1)
+        for path, weight in task.named_weights().items()
+    )
     steps = len(config.block_schedule if form == "unrolled" else set(config.block_schedule))
     return (
         round((1 - TOLERATED_SHARE) * lowest),

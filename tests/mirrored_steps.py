@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.training.optimizers import AdamW, CorrectedGradients
+from albert_tf.training.optimizers import AdamW, CorrectedGradients, LossScaleOptimizer
 
 
 class CorrectedSGD(CorrectedGradients, keras.optimizers.SGD):
@@ -34,6 +34,29 @@ def clipped_sum(optimizer_class: type, **clip: float) -> list[float]:
 
     step()
     return (-np.asarray(variable)).tolist()
+
+
+def overflow(optimizer_class: type, second: float) -> list[float]:
+    """One step of float16 training on a weight of 1: the first replica's gradient is 0, the second's is given."""
+    strategy = tf.distribute.get_strategy()
+    variable = keras.Variable(np.ones(1), dtype="float32", name="v")
+    optimizer = optimizer_class(CorrectedSGD(1.0))
+    optimizer.build([variable])
+
+    @tf.function
+    def step() -> None:
+        def replica() -> None:
+            first = tf.distribute.get_replica_context().replica_id_in_sync_group == 0
+            gradient = tf.where(first, [0.0], [second])
+            optimizer.apply([gradient * optimizer.dynamic_scale], [variable])
+
+        strategy.run(replica)
+
+    step()
+    return [
+        float(np.ravel(value)[0])
+        for value in map(np.asarray, (variable, optimizer.dynamic_scale, optimizer.iterations))
+    ]
 
 
 def losses(examples: int = 32) -> list[float]:
@@ -61,6 +84,9 @@ def main() -> None:
         for name, optimizer_class in (("ours", CorrectedSGD), ("stock", keras.optimizers.SGD)):
             for kind, clip in (("global_clipnorm", 1.0), ("clipnorm", 1.0), ("clipvalue", 35.0)):
                 results[f"{name} {kind}"] = clipped_sum(optimizer_class, **{kind: clip})
+        for name, scaling in (("ours", LossScaleOptimizer), ("stock", keras.optimizers.LossScaleOptimizer)):
+            results[f"{name} overflow"] = overflow(scaling, float("inf"))
+            results[f"{name} no overflow"] = overflow(scaling, 0.25)
         results["losses on two replicas"] = losses()
     json.dump(results, sys.stdout)
 

@@ -12,7 +12,7 @@ import pytest
 from command_line import albert_tf, assert_refused
 from conftest import ROOT
 
-from albert_tf.cli import predict
+from albert_tf.cli import predict_input
 
 TEXTS = ["ice and snow", "the fire of summer"]
 ODD_TEXTS = [
@@ -76,7 +76,7 @@ def test_file_and_standard_input_give_the_same(
 def test_many_lines_come_in_chunks_and_in_order(
     finished_tflite: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(predict, "CHUNK", 4)
+    monkeypatch.setattr(predict_input, "CHUNK", 4)
     stdin(monkeypatch, "".join(f"{TEXTS[n % 2]} {n}\n" for n in range(11)).encode())
     lines = fields(albert_tf(capsys)("predict", finished_tflite).out)
     assert [text for _, _, text in lines] == [f"{TEXTS[n % 2]} {n}" for n in range(11)]
@@ -183,7 +183,7 @@ def broken_models(tmp_path: Path, run: Path) -> dict[str, Any]:
         "absent": "no such file or folder; expected a run folder or a .tflite file",
         "notes.txt": "expected a TFLite file",
         "empty": "the folder is empty; expected",
-        "encoder": "holds no trained classification model; expected a run folder of albert-tf finetune",
+        "encoder": "holds no trained model, but weights alone",
     }
 
 

@@ -224,3 +224,10 @@ def test_a_model_in_kaggles_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("KAGGLEHUB_CACHE", str(tmp_path))
     for name in ("kaggle://keras/albert/keras/albert_base_en_uncased/5", "albert_base_en_uncased"):
         assert_same_weights(load_checkpoint(name).weights, weights)
+
+
+def test_a_keras_file_of_theirs_is_told(tmp_path: Path) -> None:
+    """`save` instead of `save_to_preset`."""
+    their_backbone(TINY).save(tmp_path / "theirs.keras")
+    with pytest.raises(InputError, match=r"of the class 'keras_hub>AlbertBackbone', not one of .* save_to_preset"):
+        load_checkpoint(tmp_path / "theirs.keras")

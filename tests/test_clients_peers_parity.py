@@ -23,7 +23,7 @@ GROUPED = dataclasses.replace(TINY, num_layers=6, num_groups=3, num_inner_repeti
 KERAS_HUB_MLM = dataclasses.replace(TINY, masked_lm_layer_norm_epsilon=1e-5)
 RELU = dataclasses.replace(TINY, activation="relu")
 ERF = dataclasses.replace(TINY, activation="gelu_erf", embedding_dim=16)
-TASKS = {"classifier": 3, "token_classification": 5, "question_answering": 2, "multiple_choice": 1}
+TASKS = {"classifier": 3, "multi_label": 4, "token_classification": 5, "question_answering": 2, "multiple_choice": 1}
 
 
 def weights_with(config: AlbertConfig, heads: str) -> dict[str, np.ndarray]:
@@ -47,6 +47,7 @@ def weights_with(config: AlbertConfig, heads: str) -> dict[str, np.ndarray]:
         (write_huggingface, RELU, ""),
         (write_huggingface, ERF, "classifier"),
         (write_huggingface, TINY, "token_classification"),
+        (write_huggingface, TINY, "multi_label"),
         (write_huggingface, TINY, "question_answering"),
         (write_huggingface, TINY, "multiple_choice"),
         (write_keras_hub, TINY, ""),
@@ -59,6 +60,7 @@ def weights_with(config: AlbertConfig, heads: str) -> dict[str, np.ndarray]:
         (write_model_garden, TINY, "question_answering"),
     ],
 )
+@pytest.mark.filterwarnings("error:Skipping variable loading")  # of an optimizer that nobody asked for
 def test_the_framework_agrees(write: Callable[..., Any], config: AlbertConfig, heads: str, tmp_path: Path) -> None:
     weights = weights_with(config, heads)
     write(tmp_path / "out", config, weights, None)

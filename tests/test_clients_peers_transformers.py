@@ -16,6 +16,7 @@ pytestmark = pytest.mark.clients
 
 # float32 on both sides; measured at most 8.3e-6.
 TOLERANCE = 2e-5
+MULTI_LABEL = {"num_labels": 3, "problem_type": "multi_label_classification"}
 ACTIVATIONS = {"gelu_tanh": "gelu_new", "gelu_erf": "gelu", "relu": "relu"}
 
 
@@ -128,8 +129,16 @@ def test_activations_and_groups(tmp_path: Path, config: AlbertConfig, activation
     ("name", "head", "task", "more"),
     [
         ("AlbertForSequenceClassification", "classifier", "classification", {"num_labels": 3}),
+        ("AlbertForSequenceClassification", "classifier", "regression", {"num_labels": 1}),
+        (
+            "AlbertForSequenceClassification",
+            "classifier",
+            "regression",
+            {"num_labels": 1, "problem_type": "regression"},
+        ),
+        ("AlbertForSequenceClassification", "multi_label", "multi-label", MULTI_LABEL),
         ("AlbertForTokenClassification", "token_classification", "tagging", {"id2label": {0: "O", 1: "B", 2: "I"}}),
-        ("AlbertForQuestionAnswering", "question_answering", "qa", {}),
+        ("AlbertForQuestionAnswering", "question_answering", "question-answering", {}),
         ("AlbertForMultipleChoice", "multiple_choice", "multiple-choice", {}),
     ],
 )
@@ -144,14 +153,16 @@ def test_every_fine_tuned_head(tmp_path: Path, name: str, head: str, task: str, 
     backbone.load_named_weights(checkpoint.backbone_weights, source=name)
     batch = batch_of(TINY, 12)
     encoded = backbone(batch)
-    by_token = task in ("tagging", "qa")
+    by_token = task in ("tagging", "question-answering")
     features = np.asarray(encoded["sequence_output" if by_token else "pooled_output"])
     logits = features @ checkpoint.weights[f"{head}/kernel"] + checkpoint.weights[f"{head}/bias"]
     if task == "multiple-choice":  # the three rows are the choices of one question
         theirs = their_outputs(model, {key: value[None] for key, value in batch.items()})["logits"][0, :, None]
     else:
         theirs = their_outputs(model, batch)
-        theirs = np.stack([theirs["start_logits"], theirs["end_logits"]], -1) if task == "qa" else theirs["logits"]
+        if task == "question-answering":
+            theirs["logits"] = np.stack([theirs["start_logits"], theirs["end_logits"]], -1)
+        theirs = theirs["logits"]
     assert largest_difference(logits, theirs) <= TOLERANCE
     write_huggingface(tmp_path / "ours", checkpoint.config, checkpoint.weights, None, task=checkpoint.task)
     assert_loads_whole(name, tmp_path / "ours", model, batch)
@@ -172,7 +183,8 @@ def assert_loads_whole(name: str, folder: Path, model: Any, batch: dict[str, np.
         np.testing.assert_array_equal(np.asarray(state[key]), np.asarray(expected[key]), key)
     if name != "AlbertForMultipleChoice":
         theirs, before = their_outputs(loaded, batch), their_outputs(model, batch)
-        assert all(np.array_equal(theirs[key], before[key]) for key in before if key != "hidden_states")
+        # A sum's last bit may hang on where in memory its numbers are.
+        assert all(largest_difference(theirs[key], before[key]) <= 1e-6 for key in before if key != "hidden_states")
 
 
 @pytest.mark.parametrize("name", ["AlbertModel", "AlbertForPreTraining", "AlbertForMaskedLM"])

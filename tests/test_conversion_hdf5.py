@@ -1,5 +1,8 @@
 """HDF5 files are listed by a process of its own: what ends or stops the library there is an error here."""
 
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +12,7 @@ import numpy as np
 import pytest
 
 from albert_tf.conversion import hdf5
-from albert_tf.conversion.hdf5 import hdf5_tensors_in
+from albert_tf.conversion.hdf5 import hdf5_tensors_in, hdf5_written
 from albert_tf.errors import InputError
 
 NUMBERS = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -74,6 +77,42 @@ def test_a_file_that_stops_or_ends_the_library(path: Path, monkeypatch: pytest.M
         hdf5_tensors_in(path)
 
 
+@pytest.mark.parametrize(
+    ("stopped", "seconds"), [("time.sleep(100)", 100), ("sum(range(10**12))", 3)], ids=["waits", "loops in C"]
+)
+def test_the_process_ends_with_the_one_that_started_it(path: Path, stopped: str, seconds: int) -> None:
+    """Also where that is killed. The lock that a process holds ends with it."""
+    fcntl = pytest.importorskip("fcntl", reason="the lock that tells is of Unix")
+    written(path, lambda file: file.__setitem__("a", NUMBERS))
+    lock = path.with_name("lock")
+    command = (
+        f"import fcntl, os, sys, time; from albert_tf.conversion import hdf5; hdf5._MOST_SECONDS = {seconds}; "
+        f"file = open({str(lock)!r}, 'w'); fcntl.flock(file, fcntl.LOCK_EX); print('locked', file=file, flush=True); "
+        f"hdf5._listed = lambda path: {stopped}; hdf5.main()"
+    )
+    parent = (
+        f"from albert_tf.conversion import hdf5; hdf5._COMMAND = {command!r}; "
+        f"hdf5.hdf5_tensors_in(hdf5.Path({str(path)!r}))"
+    )
+    started = subprocess.Popen([sys.executable, "-c", parent], cwd=Path(hdf5.__file__).parents[2])
+    try:
+        while not (lock.exists() and lock.read_text()):
+            assert started.poll() is None
+            time.sleep(0.05)
+    finally:
+        started.kill()
+        started.wait()
+    limit = time.monotonic() + 30
+    with lock.open() as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                assert time.monotonic() < limit, "the process is still there"
+                time.sleep(0.05)
+
+
 def test_nothing_in_the_working_directory_is_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(path, lambda file: file.__setitem__("a", NUMBERS))
     for name in ("json", "h5py", "albert_tf", "numpy", "resource"):
@@ -111,6 +150,50 @@ def test_datasets_without_numbers(path: Path, value: Any) -> None:
     assert not tensor.floating
     with pytest.raises(InputError, match=r"model\.weights\.h5: a: expected numbers, found"):
         tensor.read()
+
+
+def test_what_is_written(path: Path) -> None:
+    """It holds what a file has that the library writes by itself."""
+
+    def fill(file: h5py.File) -> None:
+        file["layers/a/vars/0"] = NUMBERS
+        file["layers/a/vars"].attrs["name"] = "first"
+        file["one"] = np.float32(2)
+
+    with hdf5_written(path) as file:
+        fill(file)
+    ours = hdf5_tensors_in(path)
+    library = hdf5_tensors_in(written(path.with_name("library.h5"), fill))
+    assert ours.names == library.names and ours.tensors.keys() == library.tensors.keys()
+    for name, tensor in library.tensors.items():
+        np.testing.assert_array_equal(ours.tensors[name].read(), tensor.read(), name)
+    with pytest.raises(FileExistsError), hdf5_written(path):
+        pass
+
+
+def test_a_full_disk(path: Path) -> None:
+    """The library would end the process; with a limit on files' sizes the system says no in the same way."""
+    pytest.importorskip("resource", reason="the limit is of Unix")
+    code = f"""
+import resource, pathlib, numpy as np
+from albert_tf.conversion.hdf5 import hdf5_written
+path = pathlib.Path({str(path)!r})
+for limit in (0, 1, 100, 2048, 50_000, 399_000):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    try:
+        with hdf5_written(path) as file:
+            for number in range(4):
+                file[f"layers/{{number}}/vars/0"] = np.ones(25_000, np.float32)
+        print("written")
+    except OSError as error:
+        print(limit, error.strerror, path.stat().st_size <= limit)
+    path.unlink()
+"""
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, cwd=Path(hdf5.__file__).parents[2], capture_output=True, text=True, check=False)
+    limits = (0, 1, 100, 2048, 50_000, 399_000)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines() == [f"{limit} File too large True" for limit in limits]
 
 
 def test_links_are_not_followed(path: Path) -> None:

@@ -213,15 +213,31 @@ def test_a_projection_between_equal_widths(tmp_path: Path) -> None:
             1,
             {"id2label": {"0": "score"}, "problem_type": "regression"},
             "classifier",
-            None,
+            {"task": "regression", "settings": {"classifier_dropout": 0.1}},
+        ),
+        (
+            "AlbertForSequenceClassification",
+            "classifier",
+            1,
+            {"num_labels": 1, "classifier_dropout_prob": 0.2},
+            "classifier",
+            {"task": "regression", "settings": {"classifier_dropout": 0.2}},
+        ),
+        (
+            "AlbertForSequenceClassification",
+            "classifier",
+            3,
+            {"num_labels": 3, "problem_type": "regression"},
+            "classifier",
+            {"task": "regression", "settings": {"classifier_dropout": 0.1}},
         ),
         (
             "AlbertForSequenceClassification",
             "classifier",
             2,
             {"problem_type": "multi_label_classification"},
-            "classifier",
-            None,
+            "multi_label",
+            {"task": "multi-label", "settings": {"labels": ["LABEL_0", "LABEL_1"], "classifier_dropout": 0.1}},
         ),
         (
             "AlbertForTokenClassification",
@@ -229,16 +245,23 @@ def test_a_projection_between_equal_widths(tmp_path: Path) -> None:
             2,
             {"id2label": {"0": "O", "1": "B"}},
             "token_classification",
-            {"task": "tagging", "settings": {"labels": ["O", "B"]}},
+            {"task": "tagging", "settings": {"labels": ["O", "B"], "classifier_dropout": 0.1}},
         ),
-        ("AlbertForQuestionAnswering", "qa_outputs", 2, {}, "question_answering", {"task": "qa", "settings": {}}),
+        (
+            "AlbertForQuestionAnswering",
+            "qa_outputs",
+            2,
+            {},
+            "question_answering",
+            {"task": "question-answering", "settings": {"head": "span"}},
+        ),
         (
             "AlbertForMultipleChoice",
             "classifier",
             1,
-            {},
+            {"classifier_dropout_prob": 0.25},
             "multiple_choice",
-            {"task": "multiple-choice", "settings": {}},
+            {"task": "multiple-choice", "settings": {"classifier_dropout": 0.25}},
         ),
     ],
 )
@@ -250,6 +273,14 @@ def test_fine_tuned_heads(
     read = read_huggingface(save(tmp_path, state, architectures=[architecture], **fields))
     assert (read.head, read.task) == (head, task)
     same_linear(read.weights, state, {head: name})
+
+
+@pytest.mark.parametrize("problem", ["ranking", 1, ["regression"], {}, True])
+def test_a_problem_that_transformers_has_not(tmp_path: Path, problem: Any) -> None:
+    state = without_heads(tensors()) | {"classifier.weight": np.zeros((2, 6), np.float32)}
+    folder = save(tmp_path, state, architectures=["AlbertForSequenceClassification"], problem_type=problem)
+    with pytest.raises(InputError, match="problem_type: expected one of single_label_classification, multi_label_"):
+        read_huggingface(folder)
 
 
 @pytest.mark.parametrize("architectures", [None, [], ["AlbertModel"], ["AlbertForNothing"]])

@@ -16,10 +16,12 @@ from tiny_models import TINY
 from albert_tf.conversion.huggingface import read_huggingface, write_huggingface
 from albert_tf.errors import InputError
 from albert_tf.tasks.classification import AlbertTextClassifier
+from albert_tf.tasks.trained import load_task
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 HEADS = {
     "classifier": (16, 3),
+    "multi_label": (16, 3),
     "token_classification": (16, 3),
     "question_answering": (16, 2),
     "multiple_choice": (16, 1),
@@ -114,6 +116,62 @@ def test_labels_and_dropout_of_a_classifier(tmp_path: Path) -> None:
     assert written_config(tmp_path / "score")["problem_type"] == "regression"
     with pytest.raises(InputError, match="the head classifier has 2 outputs, but its task names 3 labels"):
         write_huggingface(tmp_path / "wrong", TINY, with_head("classifier", 2), None, task=task)
+
+
+@pytest.mark.parametrize(
+    ("head", "outputs", "task", "problem"),
+    [
+        ("classifier", 3, "classification", "single_label_classification"),
+        ("classifier", 1, "regression", "regression"),
+        ("classifier", 2, "regression", "regression"),
+        ("multi_label", 3, "multi-label", "multi_label_classification"),
+    ],
+)
+def test_what_a_classifier_was_trained_for(tmp_path: Path, head: str, outputs: int, task: str, problem: str) -> None:
+    settings: dict[str, Any] = {} if task == "regression" else {"labels": ["a", "b", "c"]}
+    saved = {"task": task, "settings": settings | {"classifier_dropout": 0.2}}
+    weights = with_head(head, outputs)
+    write_huggingface(tmp_path / "out", TINY, weights, None, task=saved)
+    fields = written_config(tmp_path / "out")
+    assert (fields["architectures"], fields["problem_type"]) == (["AlbertForSequenceClassification"], problem)
+    read = read_huggingface(tmp_path / "out")
+    assert_same_weights(read.weights, weights)
+    assert read.task == saved
+
+
+def test_a_classifier_of_an_unknown_task(tmp_path: Path) -> None:
+    """Nothing is claimed that is not known."""
+    write_huggingface(tmp_path / "out", TINY, with_head("classifier"), None)
+    assert "problem_type" not in written_config(tmp_path / "out")
+
+
+@pytest.mark.parametrize(("head", "outputs"), [("multi_label", 3), ("classifier", 1), ("classifier", 3)])
+def test_no_other_head_is_taken_for_a_softmax(tmp_path: Path, head: str, outputs: int) -> None:
+    vocabulary = sentencepiece_vocabulary()
+    config = dataclasses.replace(TINY, vocabulary_size=vocabulary.size)
+    task = {"task": "multi-label" if head == "multi_label" else "regression", "settings": {}}
+    weights = with_head(head, outputs) | random_weights(config)
+    write_huggingface(tmp_path / "out", config, weights, AlbertTokenizer(vocabulary, max_length=12), task=task)
+    with pytest.raises(InputError, match=f"holds a model for {task['task']}, no classification model"):
+        AlbertTextClassifier.from_pretrained(tmp_path / "out")
+    fresh = AlbertTextClassifier.from_pretrained(tmp_path / "out", labels=["a", "b", "c"])
+    assert fresh.head_is_new and not np.array_equal(np.asarray(fresh.classifier.kernel), weights[f"{head}/kernel"])
+    if outputs == 3 and head == "classifier":
+        with pytest.raises(InputError, match=r"classifier/kernel is \(16, 3\), expected \(16, 1\)"):
+            load_task(tmp_path / "out")
+    else:
+        model = load_task(tmp_path / "out")
+        assert model.task == task["task"] and not model.head_is_new
+        np.testing.assert_array_equal(model.named_weights()[f"{head}/kernel"], weights[f"{head}/kernel"])
+
+
+def test_an_encoder_without_pooler(tmp_path: Path) -> None:
+    weights = {name: weight for name, weight in random_weights(TINY).items() if not name.startswith("pooler")}
+    (told,) = write_huggingface(tmp_path / "out", TINY, weights, None)
+    assert "AlbertModel makes a pooler of its own" in told
+    read = read_huggingface(tmp_path / "out")
+    assert_same_weights(read.weights, weights)
+    assert written_config(tmp_path / "out")["architectures"] == ["AlbertModel"]
 
 
 def test_a_classifier_is_loaded_with_its_head_and_its_labels_may_be_named(tmp_path: Path) -> None:

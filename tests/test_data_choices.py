@@ -60,6 +60,59 @@ def test_arc_tables(tmp_path: Path) -> None:
     assert examples[0].options[2] == "d\ne" and examples[0].context == ""
 
 
+def test_arc_tables_with_a_header_full_width_letters_and_gaps(tmp_path: Path) -> None:
+    path = tmp_path / "arc.csv"
+    path.write_bytes("\ufeffQuestion,A,B,C,AnswerKey\r\nWho?,I,you,,\uff22\r\nWhat?,a,b,c,\uff13\r\n".encode())
+    assert [(e.options, e.answer) for e in read_choices(path)] == [(("I", "you"), 1), (("a", "b", "c"), 2)]
+    path.write_text("Who?,I,,you,B\n")
+    with pytest.raises(InputError, match=r"line 1 \('Who\?'\): option B is blank, though others follow"):
+        read_choices(path)
+    left_out: list[str] = []
+    path.write_text("Who?,I,,you,B\nWho?,I,you,,B\n")
+    assert len(read_choices(path, left_out=left_out)) == len(left_out) == 1
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    """Our own, and ARC as AI2 and the Hub spread it; labels of ARC's options are letters or numbers."""
+    choices = [("red", "1"), ("blue", "2"), ("green", "3")]
+    rows = [
+        {"passage": "A dog.", "question": "Who?", "options": ["dog", "cat"], "answer": "A", "id": 1},
+        {"question": {"stem": "Which?", "choices": [{"text": t, "label": n} for t, n in choices]}, "answerKey": "2"},
+        {
+            "question": "Which?",
+            "choices": {"text": ["a", "b", "c", "d", "e"], "label": list("ABCDE")},
+            "answerKey": "E",
+        },
+        {"question": "Who?", "options": ["dog", "cat"]},
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert read_choices(tmp_path / "a.jsonl") == [
+        ChoiceExample("A dog.", "Who?", ("dog", "cat"), 0),
+        ChoiceExample("", "Which?", ("red", "blue", "green"), 1),
+        ChoiceExample("", "Which?", ("a", "b", "c", "d", "e"), 4),
+        ChoiceExample("", "Who?", ("dog", "cat"), None),
+    ]
+    (tmp_path / "a.jsonl").write_text(json.dumps(rows[0] | {"answer": "C"}))
+    with pytest.raises(InputError, match=r"a.jsonl, line 1 \('Who\?'\): expected an answer from A to B, got 'C'"):
+        read_choices(tmp_path / "a.jsonl")
+
+
+def test_c3(tmp_path: Path) -> None:
+    passage = [
+        ["\u5973\uff1a\u4f60\u597d", "\u7537\uff1a\u597d"],
+        [{"question": "q?", "choice": ["a", "b", "c"], "answer": "c"}],
+        "1-1",
+    ]
+    (tmp_path / "m.json").write_text(json.dumps([passage]))
+    assert read_choices(tmp_path / "m.json") == [ChoiceExample("\n".join(passage[0]), "q?", ("a", "b", "c"), 2)]
+    (tmp_path / "m.json").write_text(json.dumps([[["a"], [{"question": "q?", "choice": ["a", "b"], "answer": "x"}]]]))
+    with pytest.raises(InputError, match=r"passage 1, question 1 \('q\?'\): expected an answer from A to B, got 'x'"):
+        read_choices(tmp_path / "m.json")
+    (tmp_path / "m.json").write_text("[[3]]")
+    with pytest.raises(InputError, match="passage 1: expected a list of sentences and one of questions"):
+        read_choices(tmp_path / "m.json")
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from seqeval.metrics.sequence_labeling import get_entities
 
-from albert_tf.data.conll import TaggedExample, entities, read_tagged, to_iob2
+from albert_tf.data.conll import TaggedExample, entities, read_tagged, scheme_of, to_iob2
 from albert_tf.errors import InputError
 
 COLUMNS = """-DOCSTART- -X- O O
@@ -27,6 +27,44 @@ def test_columns(tmp_path: Path) -> None:
     for text in (COLUMNS, COLUMNS.replace("\n", "\r\n"), "\ufeff" + COLUMNS.rstrip("\n")):
         (tmp_path / "train.txt").write_bytes(text.encode())
         assert read_tagged(tmp_path / "train.txt") == expected
+
+
+def test_only_spaces_and_tabs_part_columns(tmp_path: Path) -> None:
+    """Chinese corpora have the ideographic space among their characters; a document's start ends a text by itself."""
+    (tmp_path / "a.txt").write_bytes("\u3000 O\r\n\u6c34\tB-X  \r\n \t\r\na O\n-DOCSTART- O\nb\u00a0c\t\tO\n".encode())
+    assert [example.words for example in read_tagged(tmp_path / "a.txt")] == [
+        ("\u3000", "\u6c34"),
+        ("a",),
+        ("b\u00a0c",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "scheme"),
+    [
+        (["B-A I-A O B-B", "O"], "IOB2"),
+        (["B-A I-A B-A"], "IOB2"),
+        (["O I-A I-A B-A O", "I-B"], "IOB1"),
+        (["I-A", "B-A"], "IOB1 and IOB2 mixed"),
+        (["B-A E-A S-B"], "BIOES"),
+        (["B-A M-A E-A"], "BIOES"),
+        (["B-A I-A L-A", "U-B"], "BILOU"),
+        (["O O", ""], "IOB2"),
+    ],
+)
+def test_schemes_are_recognised_and_said(texts: list[str], scheme: str, tmp_path: Path) -> None:
+    assert scheme_of([text.split() for text in texts]) == scheme
+    lines = "\n\n".join("\n".join(f"w {label}" for label in text.split()) for text in texts)
+    (tmp_path / "a.txt").write_text(lines)
+    notes: list[str] = []
+    read_tagged(tmp_path / "a.txt", notes.append)
+    assert notes == ([] if scheme == "IOB2" else [f"{tmp_path / 'a.txt'}: labels are {scheme}, read as IOB2"])
+
+
+def test_two_schemes_in_one_file(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a B-X\nb L-X\n\na B-X\nb E-X\n")
+    with pytest.raises(InputError, match=r"a.txt: labels of BIOES and BILOU in one file: prefixes B, E, L"):
+        read_tagged(tmp_path / "a.txt")
 
 
 def test_json_lines(tmp_path: Path) -> None:
@@ -67,6 +105,9 @@ def test_entities_are_those_of_seqeval() -> None:
         ("a.txt", "EU B-X\nonly\n", "line 2: expected a word and its label, found only 'only'"),
         ("a.txt", "a O\n\nEU Q-X\n", "lines 3 to 3: label 'Q-X': expected O, or a prefix of B, I, E, S, L, U, M"),
         ("a.txt", "EU PER\n", "label 'PER': expected O"),
+        ("a.txt", "EU \uff22-PER\n", "its characters are full-width, write 'B-PER'"),
+        ("a.txt", "EU \uff2f\n", "its characters are full-width, write 'O'"),
+        ("a.txt", "EU  \n", "line 1: expected a word and its label, found only 'EU'"),
         ("a.txt", "\n\n", "expected texts with labels, found none"),
         ("a.jsonl", "[1]", "line 1: expected an object, got list"),
         ("a.jsonl", "{", "line 1: not JSON"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data.batching import num_batches, shuffled_batches
+from albert_tf.data.batching import Batches, num_batches, shuffled_batches
 from albert_tf.data.pipeline import array_dataset, training_dataset
 
 PAD = 9
@@ -101,3 +101,53 @@ def test_arrays_of_several_passes() -> None:
         assert [inputs["x"].tolist() for inputs, _ in elements] == [[[2] * 2] * 2, [[3] * 3] * 3]
         assert [targets["y"].shape for _, targets in elements] == [(2,), (3,)]
     assert made == [2, 3] * 2
+
+
+# === Batches of so many tokens, few lengths ===
+
+
+def test_token_batches_resume_and_weigh_every_example_alike() -> None:
+    lengths = [len(ids) for ids, _ in encoded()]
+    plan = Batches(lengths, batch_tokens=60, seed=3)
+    steps = len(plan.epoch(0))
+    targets = {"label": list(range(61))}
+    whole = taken(steps + 9, batch_size=None, batch_tokens=60, targets=targets)
+    assert [sorted(y["label"].tolist()) for _, y in whole[:steps]] == [sorted(b.tolist()) for b in plan.epoch(0)]
+    scales = np.concatenate([y["scale"] for _, y in whole])
+    np.testing.assert_allclose(scales, steps / 61, rtol=1e-6)  # one over the mean number of examples
+    assert len({len(y["label"]) for _, y in whole}) > 3 and max(x["token_ids"].size for x, _ in whole) <= 60
+    for start in (1, steps, steps + 4):
+        resumed = taken(5, batch_size=None, batch_tokens=60, targets=targets, start_step=start)
+        assert [y["label"].tolist() for _, y in resumed] == [y["label"].tolist() for _, y in whole[start : start + 5]]
+
+
+def test_given_weights_stay_in_proportion_in_token_batches() -> None:
+    weights = [1.0 + i % 3 for i in range(61)]
+    batches = taken(20, batch_size=None, batch_tokens=60, targets={"label": list(range(61)), "weight": weights})
+    ratio = np.concatenate([y["scale"] / np.array(weights)[y["label"]] for _, y in batches])
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-6)
+    steps = len(Batches([len(ids) for ids, _ in encoded()], batch_tokens=60, seed=3).epoch(0))
+    assert sum(y["scale"].sum() for _, y in batches[:steps]) == pytest.approx(steps, rel=1e-5)
+
+
+def test_rows_of_an_example_stay_together_in_token_batches() -> None:
+    batches = taken(
+        9,
+        encoded=encoded(60),
+        targets={"label": list(range(20))},
+        batch_size=None,
+        batch_tokens=120,
+        rows_per_example=3,
+    )
+    for inputs, targets in batches:
+        assert inputs["token_ids"].size <= 120
+        assert (inputs["token_ids"][:, 0].reshape(-1, 3) == 100 + 3 * targets["label"][:, None] + np.arange(3)).all()
+
+
+def test_lengths_rounded_up() -> None:
+    lengths = {inputs["token_ids"].shape[1] for inputs, _ in taken(16, round_up_to=20)}
+    assert lengths == {16, 20}
+    rounded, plain = taken(8, round_up_to=512), taken(8)
+    for (x, y), (expected, labels) in zip(rounded, plain, strict=True):
+        assert y.tolist() == labels.tolist() and x["padding_mask"].sum() == expected["padding_mask"].sum()
+        assert (x["token_ids"][:, : expected["token_ids"].shape[1]] == expected["token_ids"]).all()

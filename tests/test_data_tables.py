@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from albert_tf.data.schema import TextExample
-from albert_tf.data.tables import discover_labels, encode_labels, read_examples, read_labels, write_labels
+from albert_tf.data.tables import (
+    discover_labels,
+    encode_labels,
+    encode_values,
+    example_of,
+    read_examples,
+    read_labels,
+    write_labels,
+)
 from albert_tf.errors import InputError
 
 
@@ -91,6 +99,30 @@ def test_labels_not_required(tmp_path: Path) -> None:
     assert read_examples(blank, labels_required=False) == [TextExample("a"), TextExample("b", None, "1")]
     objects = written(tmp_path, "c.jsonl", '{"text": "a"}\n{"text": "b", "label": null}\n{"text": "c", "label": 2}\n')
     assert [example.label for example in read_examples(objects, labels_required=False)] == [None, None, "2"]
+
+
+def test_full_width_characters_of_chinese_files(tmp_path: Path) -> None:
+    """Labels are kept as they are written, but two that look the same are no two classes; numbers are numbers."""
+    alike = [TextExample("a", None, "1"), TextExample("b", None, "\uff11"), TextExample("c", None, "0")]
+    with pytest.raises(InputError, match="the labels '1' and '\uff11' differ only in the width of characters"):
+        discover_labels(alike)
+    assert discover_labels([TextExample("a", None, "\uff10"), TextExample("b", None, "\uff11")]) == ["\uff10", "\uff11"]
+    with pytest.raises(InputError, match=r"row 2 \('b'\) has the label '\uff11' in full-width characters; the model's"):
+        encode_labels(alike, ["0", "1"], "f")
+    assert encode_values([TextExample("a", None, "\uff13\uff0e\uff15"), TextExample("b", None, "-2")], "f") == [
+        3.5,
+        -2.0,
+    ]
+
+
+def test_pairs_as_predict_prints_them(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.jsonl", '{"text": "a", "pair": "b", "label": "x"}\n')
+    assert read_examples(path) == [TextExample("a", "b", "x")]
+    assert example_of({"Premise": "a", "hypothesis": "b", "label": ["?"]}) == TextExample("a", "b")
+    assert example_of({"a": "x", "b": "y"}, text_column="b") == TextExample("y")
+    assert example_of({"class": "x", "label": 1}, text_column="class") == TextExample("x")
+    with pytest.raises(InputError, match="the object: which column is the text"):
+        example_of({"a": "x"})
 
 
 def test_columns_that_are_not_there(tmp_path: Path) -> None:

@@ -176,6 +176,91 @@ def test_refuse_existing(tmp_path: Path) -> None:
     refuse_existing(tmp_path / "absent", overwrite=False, file=True)
 
 
+# === What a killed process left ===
+
+WRITER = """
+import pathlib, sys, time
+from albert_tf import files
+with files.written_whole(sys.argv[1], overwrite=True) as temporary:
+    temporary.mkdir()
+    (temporary / "a").write_text("half")
+    print("started", flush=True)
+    time.sleep(100)
+"""
+
+
+def start_writing(path: Path) -> "subprocess.Popen[str]":
+    """A process in the middle of `written_whole(path)`."""
+    command = [sys.executable, "-c", WRITER, str(path)]
+    started = subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True)
+    assert started.stdout is not None and started.stdout.readline() == "started\n"
+    return started
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl", reason="without locks nothing is removed")
+    running, killed = start_writing(tmp_path / "out"), start_writing(tmp_path / "out")
+    try:
+        assert len(list(tmp_path.iterdir())) == 2
+        killed.kill()
+        killed.wait()
+        with written_whole(tmp_path / "other") as temporary:
+            temporary.touch()
+        assert len(list(tmp_path.iterdir())) == 3
+        with written_whole(tmp_path / "out") as temporary:
+            assert len(list(tmp_path.iterdir())) == 3  # other, and those of the two processes that write
+            write_folder(temporary, a="whole")
+        assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith(".")) == ["other", "out"]
+    finally:
+        running.kill()
+        running.wait()
+    with written_whole(tmp_path / "out", overwrite=True) as temporary:
+        write_folder(temporary, b="new")
+    assert held(tmp_path) == {"other": "", "out": None, "out/b": "new"}
+
+
+def left(path: Path, **held_files: str) -> Path:
+    """A scratch folder of `path` that no process holds."""
+    scratch = path.parent / f".{path.name}.abcdefgh.unfinished"
+    write_folder(scratch, **held_files)
+    return scratch
+
+
+def test_what_was_moved_aside_is_put_back(tmp_path: Path) -> None:
+    """Killed between the two renames that replace a folder."""
+    pytest.importorskip("fcntl", reason="without locks nothing is removed")
+    path = tmp_path / "out"
+    left(path, **{"out": "new", "replaced.out": "old"})
+    with pytest.raises(InputError, match="exists already"), written_whole(path):
+        pytest.fail("the block must not be reached")
+    assert held(tmp_path) == {"out": "old"}
+    left(path, **{"replaced.out": "older"})  # killed after them
+    with pytest.raises(InputError, match="exists already"), written_whole(path):
+        pytest.fail("the block must not be reached")
+    assert held(tmp_path) == {"out": "old"}
+
+
+def test_folders_of_others_are_not_removed(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    kept = left(path, **{"out": "", "mine": "kept"})
+    (tmp_path / ".out.ijklmnop.unfinished").symlink_to(tmp_path / "target")
+    write_folder(tmp_path / "target", out="kept")
+    (tmp_path / ".out.qrstuvwx.unfinished").write_text("kept", encoding="utf-8")
+    write_folder(tmp_path / ".out.settings", out="kept")
+    before = held(tmp_path)
+    with written_whole(path) as temporary:
+        temporary.touch()
+    assert kept.is_dir() and held(tmp_path) == before | {"out": ""}
+
+
+def test_without_locks_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    scratch = left(tmp_path / "out", out="half")
+    with written_whole(tmp_path / "out") as temporary:
+        temporary.touch()
+    assert scratch.is_dir() and (tmp_path / "out").is_file()
+
+
 # === read_text ===
 
 

@@ -41,6 +41,14 @@ def test_an_epsilon_of_its_own() -> None:
     assert np.abs(expected - other).max() > 0.1
 
 
+def test_all_positions() -> None:
+    head = MaskedLMHead(TINY, name="masked_lm")
+    head.build()
+    randomize(head)
+    every = np.tile(np.arange(5, dtype=np.int32), (2, 1))
+    np.testing.assert_array_equal(head(SEQUENCE, None, TABLE), head(SEQUENCE, every, TABLE))
+
+
 def test_factorized_words_against_numpy() -> None:
     config = dataclasses.replace(TINY, factorization="words")
     head = MaskedLMHead(config, name="masked_lm")

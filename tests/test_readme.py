@@ -25,6 +25,7 @@ PAIRS = (
     (README, ROOT / "README.zh-CN.md"),
     (ROOT / "docs/guide.md", ROOT / "docs/guide.zh-CN.md"),
     (ROOT / "docs/tokenizer.md", ROOT / "docs/tokenizer.zh-CN.md"),
+    (ROOT / "docs/data.md", ROOT / "docs/data.zh-CN.md"),
 )
 READMES = PAIRS[0]
 PAGES = [*(page for pair in PAIRS for page in pair), ROOT / "docs/architecture.md", ROOT / "docs/benchmarks.md"]
@@ -98,14 +99,14 @@ def known_options(parser: argparse.ArgumentParser) -> set[str]:
 # === The two languages ===
 
 
-@pytest.mark.parametrize(("english", "chinese"), PAIRS, ids=["README", "guide", "tokenizer"])
+@pytest.mark.parametrize(("english", "chinese"), PAIRS, ids=[pair[0].stem for pair in PAIRS])
 def test_both_languages_have_the_same_code(english: Path, chinese: Path) -> None:
     ours, theirs = ([block for block in fences(page) if not is_tree(block[1])] for page in (english, chinese))
     assert theirs == ours
     assert len(ours) > 2
 
 
-@pytest.mark.parametrize(("english", "chinese"), PAIRS, ids=["README", "guide", "tokenizer"])
+@pytest.mark.parametrize(("english", "chinese"), PAIRS, ids=[pair[0].stem for pair in PAIRS])
 def test_both_languages_have_the_same_sections_tables_and_links(english: Path, chinese: Path) -> None:
     pages = [FENCE.sub("", page.read_text(encoding="utf-8")) for page in (english, chinese)]
     levels = [re.findall(r"^(#+) ", page, re.MULTILINE) for page in pages]

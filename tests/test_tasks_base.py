@@ -147,7 +147,7 @@ def test_the_head_is_kept_where_the_labels_are_the_same(
 def test_a_head_of_another_task_is_no_head(saved: Path, tmp_path: Path) -> None:
     folder = copied(saved, tmp_path / "task")
     (folder / "task.json").write_text('{"task": "tagging", "settings": {"labels": ["cold", "warm"]}}')
-    with pytest.raises(InputError, match="holds no trained classification model"):
+    with pytest.raises(InputError, match="holds a model for tagging, no classification model"):
         AlbertTextClassifier.from_pretrained(folder)
 
 
@@ -157,8 +157,8 @@ def test_a_head_of_another_task_is_no_head(saved: Path, tmp_path: Path) -> None:
         ("{", "task.json, line 1: not JSON"),
         ('{"task": "classification"}', "task.json: expected an object"),
         (
-            '{"task": "classification", "settings": {"labels": ["a", "b"], "temperature": 2}}',
-            "settings that this version does not know: temperature; expected classifier_dropout, labels",
+            '{"task": "classification", "settings": {"labels": ["a", "b"], "poetry": 2}}',
+            "settings that this version does not know: poetry; expected ",
         ),
         ('{"task": "classification", "settings": {"labels": ["a", "b"]}}', r"classifier/kernel is \(16, 3\)"),
         ('{"task": "classification", "settings": {"labels": 2}}', "labels: expected a list"),

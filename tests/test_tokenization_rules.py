@@ -10,7 +10,7 @@ from albert_tf.tokenization.rules import (
     folded_lengths,
     lower_except_sigma,
     normalize,
-    rewritten_words,
+    rewritten_word,
     sentencepiece_words,
     spaced_text,
     to_utf8,
@@ -122,12 +122,11 @@ def test_rules_word_by_word_are_the_rules_of_the_text(changed):
     rules = {"lower": True, "keep_accents": False, "quotes": False} | changed
     for text in [*fuzzed_texts(3000, 10), "``a'' '''b``` ```", "ΑΣ ΑΣ. Σ A'Σ 'Σ Σ\u0301", "İ İİ i̇"]:
         words = text.split()
-        rewritten = rewritten_words(words, **rules)
-        assert len(rewritten) == len(words)
+        rewritten = [rewritten_word(word, **rules) for word in words]
+        assert rewritten_word("\n".join(words), **rules) == "\n".join(rewritten)
         assert " ".join(rewritten).split() == sentencepiece_words(text, **rules), repr(text)
         for word, result in zip(words, rewritten, strict=True):
             assert sum(folded_lengths(word, **rules)) == len(result), repr(word)
-    assert rewritten_words([], **rules) == []
 
 
 @pytest.mark.parametrize("lower", [True, False])

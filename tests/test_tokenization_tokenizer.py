@@ -160,3 +160,16 @@ def test_special_tokens_and_pieces(vocabulary):
     assert tokenizer.pieces(np.array([2, 0])) == ["[CLS]", pad]
     with pytest.raises(InputError, match="token id -1: expected 0 to"):
         tokenizer.pieces([-1])
+
+
+@BOTH
+def test_without_tensorflow(tmp_path, vocabulary):
+    AlbertTokenizer(vocabulary()).save(tmp_path / "saved")
+    code = (
+        "import sys; from albert_tf.tokenization.tokenizer import AlbertTokenizer\n"
+        f"tokenizer = AlbertTokenizer.from_pretrained({str(tmp_path / 'saved')!r})\n"
+        "tokenizer(['a', 'Café'], ['b', 'c']), tokenizer.encode_with_offsets('a'), tokenizer.encode_windows('a', 'b c')\n"
+        "print([name for name in ('tensorflow', 'keras') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,5 +1,6 @@
 """`albert_tf.training.checkpoints`: all that a step changes comes back, or the file is refused."""
 
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tiny_models import DROPPING, example_inputs
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.errors import InputError
 from albert_tf.tasks.classification import AlbertTextClassifier
-from albert_tf.training.checkpoints import Progress, restore_state, save_state
+from albert_tf.training.checkpoints import Progress, has_state, restore_state, save_state, saving
 from albert_tf.training.optimizers import AdamW
 
 PROGRESS = Progress(2, [{"loss": 0.5}, {"loss": 0.25}], 1, "digest")
@@ -56,7 +57,49 @@ def test_the_state_is_replaced(saved: tuple[Path, list[float]], tmp_path: Path) 
     for progress in (Progress(), PROGRESS):
         save_state(tmp_path / "state", model, progress)
         assert restore_state(tmp_path / "state", model) == progress
-    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["state", "state.before"]
+
+
+def test_the_state_before_is_taken_where_the_newest_is_damaged(tmp_path: Path) -> None:
+    """Cut off, of zeros, or with one bit turned in its weights: each is noticed, said, and not gone on from."""
+    model, lines = compiled(), []
+    for progress in (PROGRESS, Progress(3)):
+        step(model)
+        save_state(tmp_path / "state.safetensors", model, progress)
+    newest, whole = tmp_path / "state.safetensors", (tmp_path / "state.safetensors").read_bytes()
+    turned = bytearray(whole)
+    turned[-9] ^= 1
+    for content in (whole[: len(whole) // 2], b"\0" * len(whole), bytes(turned), None):
+        newest.write_bytes(content) if content is not None else newest.unlink()
+        other = compiled(seed=9)
+        assert has_state(newest) and restore_state(newest, other, lines.append) == PROGRESS
+        assert int(other.optimizer.iterations) == 1
+        assert lines.pop().startswith(f"{newest}: damaged (") and lines == []
+    (tmp_path / "state.before.safetensors").write_bytes(b"x")
+    with pytest.raises(InputError, match="damaged training state"):
+        restore_state(newest, compiled(), lines.append)
+    newest.write_bytes(whole)
+    assert restore_state(newest, compiled(), lines.append) == Progress(3) and lines == []
+
+
+def test_a_full_disk_keeps_both_states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit on the size of files fails a write as a full disk does."""
+    model = compiled()
+    for progress in (Progress(1), Progress(2)):
+        save_state(tmp_path / "state.safetensors", model, progress)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        with (
+            pytest.raises(InputError, match=r"cannot save round 3 \(.*\); make room there .* goes on after round 2"),
+            saving(tmp_path, 3),
+        ):
+            save_state(tmp_path / "state.safetensors", model, Progress(3))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["state.before.safetensors", "state.safetensors"]
+    assert restore_state(tmp_path / "state.safetensors", model) == Progress(2)
+    assert restore_state(tmp_path / "state.before.safetensors", model) == Progress(1)
 
 
 @pytest.mark.parametrize("labels", [("a", "b", "c"), None], ids=["another head", "no head"])

@@ -24,7 +24,7 @@ from albert_tf.data.tables import read_examples
 from albert_tf.errors import InputError
 from albert_tf.evaluation.evaluate import evaluate
 from albert_tf.tasks.classification import AlbertTextClassifier
-from albert_tf.training import finetune
+from albert_tf.training import finetune, finetune_rounds
 from albert_tf.training.run_config import ClassificationRun
 
 # === A finished run ===
@@ -143,7 +143,7 @@ def test_as_many_updates_as_the_schedule_has_steps_and_batches_of_like_length(
     """Sizes that do not divide: 61 examples in eights (8 steps), 2.5 epochs (20 steps), a validation about every 6."""
     optimizers, batches = [], []
 
-    class Spy(finetune.AdamW):
+    class Spy(finetune_rounds.AdamW):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             optimizers.append(self)
@@ -155,9 +155,9 @@ def test_as_many_updates_as_the_schedule_has_steps_and_batches_of_like_length(
         )
         return finetune_dataset(*args, **kwargs)
 
-    finetune_dataset = finetune.training_dataset
-    monkeypatch.setattr(finetune, "AdamW", Spy)
-    monkeypatch.setattr(finetune, "training_dataset", spied)
+    finetune_dataset = finetune_rounds.training_dataset
+    monkeypatch.setattr(finetune_rounds, "AdamW", Spy)
+    monkeypatch.setattr(finetune_rounds, "training_dataset", spied)
     train = write_table(tmp_path / "train.tsv", separable_rows(61))
     run_quietly(tiny_run(tiny_files, tmp_path / "run", train=str(train), epochs=2.5, validate_every=6))
     (optimizer,) = optimizers
@@ -193,7 +193,7 @@ def test_mixed_precision_learns_too(tiny_files: TinyFiles, tmp_path: Path) -> No
 
 def encoded_by(
     run: ClassificationRun, monkeypatch: pytest.MonkeyPatch
-) -> tuple[AlbertTextClassifier, finetune.TrainingRows, list[str]]:
+) -> tuple[AlbertTextClassifier, finetune_rounds.TrainingRows, list[str]]:
     """What `run` would train: the model, the examples and the lines reported."""
     seen: list[Any] = []
 

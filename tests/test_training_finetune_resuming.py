@@ -22,7 +22,7 @@ from tiny_data import (
 )
 
 from albert_tf.errors import InputError
-from albert_tf.training import finetune
+from albert_tf.training import finetune, finetune_rounds
 
 KILLED_AT_STEP_20 = """
 import os, signal, sys
@@ -65,7 +65,7 @@ def test_a_run_interrupted_anywhere_ends_as_if_it_had_not_been(
     assert "round 2/6" in killed.stdout and "round 3/6" not in killed.stdout
     assert not (tmp_path / "run").exists() and (work / "state.safetensors").exists()
 
-    monkeypatch.setattr(finetune, "save_state", pull_plug(finetune.save_state, 2))
+    monkeypatch.setattr(finetune_rounds, "save_state", pull_plug(finetune_rounds.save_state, 2))
     with pytest.raises(PulledPlug):
         run_quietly(run, report=lines.append)
     assert "going on after round 2 of 6" in lines and not (tmp_path / "run").exists()
@@ -88,7 +88,7 @@ def test_other_settings_or_texts_do_not_go_on_with_a_run(
 ) -> None:
     train = write_table(tmp_path / "train.tsv", separable_rows(16))
     run = tiny_run(tiny_files, tmp_path / "run", train=str(train), epochs=2.0)
-    monkeypatch.setattr(finetune, "save_state", pull_plug(finetune.save_state, 2))
+    monkeypatch.setattr(finetune_rounds, "save_state", pull_plug(finetune_rounds.save_state, 2))
     with pytest.raises(PulledPlug):
         run_quietly(run)
     monkeypatch.undo()

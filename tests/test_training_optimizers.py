@@ -177,6 +177,22 @@ def test_what_does_not_decay() -> None:
     assert "masked_lm/output_bias" in kept and "embeddings/word_embedding/embeddings" in decayed
 
 
+def test_rate_factors_multiply_rate_and_decay() -> None:
+    """Against NumPy, with a rate for each weight; of two names that fit, the longer decides."""
+    factors = {"table/": 0.25, "dense/": 3.0, "dense/kernel": 0.5}
+    rates = [0.25, 0.5, 3.0, 1.0]  # of PATHS
+
+    class Factored(NumpyAdamW):
+        def step_of(self, i: int, weight: np.ndarray, rate: float) -> np.ndarray:
+            return super().step_of(i, weight, rate * rates[i])
+
+    expected = Factored(lambda step: 0.02, 0.1, [True, True, False, False], None)
+    differences = differences_after(20, AdamW(0.02, weight_decay=0.1, rate_factors=factors), expected)
+    assert max(differences.values()) < TOLERANCE, differences
+    restored = AdamW.from_config(json.loads(json.dumps(AdamW(0.1, rate_factors=factors).get_config())))
+    assert restored.rate_factors == factors
+
+
 def test_own_exclusions() -> None:
     variables = [keras.Variable(np.ones(2), name=name) for name in ("kernel", "table", "other")]
     optimizer = AdamW(1.0, weight_decay=0.25, undecayed=["^kern"])
@@ -306,6 +322,17 @@ def mirrored() -> dict[str, list[float]]:
 )
 def test_the_sum_over_replicas_is_clipped(kind: str, expected: list[float], mirrored: dict[str, list[float]]) -> None:
     np.testing.assert_allclose(mirrored[f"ours {kind}"], expected, rtol=1e-6)
+
+
+def test_a_gradient_that_overflows_on_one_replica_is_left_out_on_all(mirrored: dict[str, list[float]]) -> None:
+    """Of [infinite on the second replica, finite on both]: the weight, the loss scale, and the updates counted."""
+    assert mirrored["ours overflow"] == [1.0, 0.5 * 2**15, 0.0]
+    assert mirrored["ours no overflow"] == [0.75, 2**15, 1.0]
+
+
+def test_stock_keras_asks_the_first_replica_alone(mirrored: dict[str, list[float]]) -> None:
+    weight, scale, _ = mirrored["stock overflow"]
+    assert not np.isfinite(weight) and scale == 2**15
 
 
 def test_stock_keras_clips_each_replica(mirrored: dict[str, list[float]]) -> None:

@@ -16,8 +16,8 @@ import pytest
 from conftest import ROOT
 from pretraining_texts import documents, tokenizer, write_documents
 from safetensors.numpy import load_file
-from small_vocabularies import LINES
 from tiny_data import PulledPlug, pull_plug, read_json
+from tiny_pretraining import MAX_LENGTH, SHAPE, make_data, tiny_run
 
 from albert_tf.data.pretraining_making import make_pretraining_data
 from albert_tf.data.pretraining_manifest import PretrainingDataSettings
@@ -28,30 +28,6 @@ from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from albert_tf.tokenization.training import train_sentencepiece
 from albert_tf.training import pretrain
 from albert_tf.training.pretrain_config import PretrainConfig
-
-SHAPE = {
-    "vocabulary_size": 1,  # a run takes the data's
-    "embedding_dim": 16,
-    "hidden_dim": 32,
-    "intermediate_dim": 64,
-    "num_layers": 2,
-    "num_heads": 2,
-    "max_sequence_length": 48,
-    "initializer_range": 0.1,
-}
-MAX_LENGTH = 40
-
-
-def make_data(folder: Path, **changes: Any) -> Path:
-    """Every document is of one word: what is masked can be told from what is left."""
-    folder.mkdir(parents=True, exist_ok=True)
-    random, encode = np.random.default_rng(0), tokenizer().vocabulary.encode
-    pieces = [word for word in sorted({w for line in LINES[:5] for w in line.split()}) if len(encode(word)) == 1]
-    texts = [[" ".join([word] * 6)] * 16 for word in random.choice(pieces, 160)]
-    inputs = (str(write_documents(folder / "text.txt", texts)),)
-    settings = PretrainingDataSettings(inputs, **{"max_length": MAX_LENGTH, "held_out": 0.1} | changes)
-    make_pretraining_data(settings, tokenizer(), folder / "data", workers=1)
-    return folder / "data"
 
 
 @pytest.fixture(scope="module")
@@ -64,21 +40,6 @@ def shape(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("shape") / "shape.json"
     path.write_text(json.dumps(SHAPE))
     return path
-
-
-def tiny_run(data: Path, shape: Path, out: Path, **changes: Any) -> PretrainConfig:
-    fields: dict[str, Any] = {
-        "data": str(data),
-        "from_scratch": str(shape),
-        "out": str(out),
-        "steps": 30,
-        "round_steps": 10,
-        "batch_size": 16,
-        "optimizer": "adamw",
-        "learning_rate": 1e-2,
-        "hidden_dropout": 0.05,
-    }
-    return PretrainConfig(**fields | changes)
 
 
 def run_quietly(

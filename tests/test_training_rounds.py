@@ -1,6 +1,7 @@
 """`albert_tf.training.rounds`: what a training in rounds reports, logs and refuses to go on with."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from albert_tf.errors import InputError
-from albert_tf.training.rounds import Rounds
+from albert_tf.training.rounds import Rounds, _duration
 
 
 def model(learning_rate: Any = 0.1) -> keras.Model:
@@ -58,10 +59,9 @@ def test_a_line_a_round_and_the_figures_in_tensorboard(tmp_path: Path) -> None:
     assert [figures["step"] for figures in seen] == [3, 6]
     assert [figures["learning_rate"] for figures in seen] == pytest.approx([0.05, 0.0])
     assert all(figures["examples_per_second"] > 0 and math.isfinite(figures["loss"]) for figures in seen)
-    assert lines == [
-        f"round 1/2: loss {seen[0]['loss']:.4f} · valid loss 1.0000 · valid accuracy 0.2500",
-        f"round 2/2: loss {seen[1]['loss']:.4f} · valid loss 1.0000 · valid accuracy 0.5000",
-    ]
+    figures = [f"loss {figures['loss']:.4f} · valid loss 1.0000 · valid accuracy" for figures in seen]
+    assert re.fullmatch(rf"round 1/2: {figures[0]} 0.2500 · [0-9.,]+ examples/s · \d+ s left", lines[0])
+    assert re.fullmatch(rf"round 2/2: {figures[1]} 0.5000 · [0-9.,]+ examples/s", lines[1]) and len(lines) == 2
     events = EventAccumulator(str(tmp_path)).Reload()
     for name, values in (("valid_accuracy", [0.25, 0.5]), ("loss", [figures["loss"] for figures in seen])):
         logged = [(event.step, float(tf.make_ndarray(event.tensor_proto))) for event in events.Tensors(name)]
@@ -91,3 +91,9 @@ def test_the_bar_ends_with_the_training(tmp_path: Path) -> None:
     assert rounds.bar.live.is_started
     rounds.close()
     assert not rounds.bar.live.is_started
+
+
+def test_durations() -> None:
+    assert [_duration(seconds) for seconds in (0.4, 59.4, 60, 3599, 7500)] == [
+        *("0 s", "59 s", "1 min 0 s", "59 min 59 s", "2 h 5 min")
+    ]

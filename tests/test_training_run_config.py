@@ -37,9 +37,9 @@ def test_every_field_is_a_flag_with_help_and_default() -> None:
         assert len(action.help) > 15
         if field.default is dataclasses.MISSING:
             assert action.required
-        elif field.default is None or isinstance(field.default, bool):
-            assert "default:" in action.help or action.default is field.default
-        else:
+        elif isinstance(field.default, bool):
+            assert action.nargs == 0
+        elif field.default is not None:
             assert f"(default {field.default})" in action.help and action.help in help_text
     assert "MISSING" not in help_text and "None" not in help_text
 
@@ -55,9 +55,10 @@ def test_flags_and_fields_say_the_same() -> None:
     for field in FIELDS:
         kinds = [kind for kind in other if field.type == kind or field.type == kind | None]
         values[field.name] = field.metadata["choices"][-1] if "choices" in field.metadata else other[kinds[0]]
-    values |= {"source": None}
+    # What does not go with the rest has its default.
+    values |= {"source": None, "glue": None, "jit": False, "recipe": "cola", "freeze": "encoder"}
     run = ClassificationRun(**values)
-    assert all(getattr(run, f.name) != f.default for f in FIELDS if f.name != "source")
+    assert all(getattr(run, f.name) != f.default for f in FIELDS if f.name not in ("source", "glue", "jit"))
     assert parsed(*flags(run)[2:]) == run
     assert ClassificationRun(**json.loads(run.to_json())) == run
 
@@ -94,7 +95,18 @@ def test_what_is_not_a_saved_run(tmp_path: Path, content: str, expected: str) ->
         ({"tokenizer": "a.model"}, "--tokenizer goes with --from-scratch"),
         ({"source": None, "from_scratch": "albert_base_v2"}, "--tokenizer goes with --from-scratch"),
         ({"best_metric": "f2"}, "--best-metric: expected one of accuracy, f1, .*; got 'f2'"),
-        ({"precision": "float16"}, "--precision: expected one of float32, mixed_bfloat16; got 'float16'"),
+        (
+            {"precision": "float16"},
+            "--precision: expected one of float32, mixed_bfloat16, mixed_float16; got 'float16'",
+        ),
+        ({"patience": 2}, "--patience: goes with --valid"),
+        ({"freeze": "everything"}, "--freeze: expected embeddings, encoder, backbone or a number of layers from 1"),
+        ({"freeze": "0"}, "--freeze: expected .* got '0'"),
+        ({"freeze": "²"}, "--freeze: expected .* got '²'"),
+        ({"lora_alpha": 8.0}, "--lora-alpha goes with --lora-rank"),
+        ({"lora_rank": 4, "freeze": "2"}, "--freeze 2: --lora-rank freezes all layers already"),
+        ({"jit": True, "accumulate": 2}, "--jit does not go with --accumulate: XLA compiles every size"),
+        ({"jit": True, "batch_tokens": 2048}, "--jit does not go with --batch-tokens"),
     ],
     ids=str,
 )
@@ -118,6 +130,11 @@ def test_what_does_not_go_together(changes: dict[str, Any], expected: str) -> No
         ("classifier_dropout", [0.0, 0.99], [1.0, -0.1]),
         ("validate_every", [None, 1], [0, -5]),
         ("seed", [0, 2**32 - 1], [-1, 2**32]),
+        ("steps", [None, 1], [0]),
+        ("batch_tokens", [None, 1], [0]),
+        ("accumulate", [1, 8], [0, -1]),
+        ("lora_rank", [None, 1], [0]),
+        ("layer_decay", [0.1, 1.0], [0.0, 1.1, -0.5]),
     ],
 )
 def test_ranges(name: str, usable: list[Any], unusable: list[Any]) -> None:
@@ -153,3 +170,16 @@ def test_wrong_kinds_of_value_are_refused_by_the_parser(capsys: pytest.CaptureFi
         with pytest.raises(SystemExit):
             parsed("--train", "a", "--out", "b", "--from", "c", *words)
         assert f"argument {words[0]}: invalid" in capsys.readouterr().err
+
+
+def test_a_recipe_fills_what_is_not_given() -> None:
+    base = ("--train", "a", "--out", "b", "--from", "c")
+    run = parsed(*base, "--recipe", "SST-2", "--batch-size", "32", "--learning-rate", "2e-5")
+    assert (run.recipe, run.steps, run.max_length, run.batch_size, run.learning_rate) == ("SST-2", 20935, 512, 32, 2e-5)
+    assert round(run.warmup * run.steps) == 1256
+    assert ClassificationRun.of(**BASE, recipe="mnli").batch_size == 128
+    assert json.loads(run.to_json())["steps"] == 20935
+    assert ClassificationRun(**json.loads(run.to_json())) == run
+    for name, expected in (("stsb", "task regression"), ("imdb", "unknown")):
+        with pytest.raises(InputError, match=f"--recipe: expected one of cola, .*{expected}"):
+            parsed(*base, "--recipe", name)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from small_vocabularies import sentencepiece_vocabulary
-from tiny_data import WORDS, TinyFiles, run_quietly, separable_rows, tiny_run
+from tiny_data import WORDS, TinyFiles, run_quietly, separable_rows, tiny_task_run
 from tiny_models import randomize
 
 from albert_tf.backbone import AlbertBackbone
@@ -71,10 +71,8 @@ def test_the_loss_is_over_the_options_there_are(model: AlbertMultipleChoice, tmp
 
 
 def choice_run(files: TinyFiles, out: Path, train: Path, **changes: Any) -> MultipleChoiceRun:
-    fields = dataclasses.asdict(tiny_run(files, out, train=str(train), valid=str(train)))
-    for name in ("label_file", "text_column", "pair_column", "label_column"):
-        del fields[name]
-    return MultipleChoiceRun(**fields | changes)
+    run: MultipleChoiceRun = tiny_task_run(MultipleChoiceRun, files, out, train, **changes)
+    return run
 
 
 def test_from_a_file_to_a_file(tiny_files: TinyFiles, tmp_path: Path) -> None:
@@ -115,4 +113,4 @@ def test_the_commands_take_it(model: AlbertMultipleChoice, tmp_path: Path, capsy
     assert figures[0] == pytest.approx(figures[1], abs=1e-4) and figures[0]["examples"] == 4
     capsys.readouterr()
     assert main(["predict", file, "--text", "who?"]) == 2
-    assert "predict takes models of the tasks classification and regression" in capsys.readouterr().err
+    assert "--text: this model takes JSON objects" in capsys.readouterr().err

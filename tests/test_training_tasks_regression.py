@@ -1,12 +1,11 @@
 """Fine-tuning a regressor from a table to a run folder and a `.tflite` file."""
 
-import dataclasses
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_data import TinyFiles, read_json, run_quietly, separable_rows, tiny_run, write_table
+from tiny_data import TinyFiles, read_json, run_quietly, separable_rows, tiny_task_run, write_table
 
 from albert_tf.cli.main import main
 from albert_tf.data.tables import read_examples
@@ -21,9 +20,8 @@ VALUES = {"cold": "-1.5", "warm": "1"}
 
 
 def regression_run(files: TinyFiles, out: Path, train: Path, **changes: object) -> RegressionRun:
-    fields = dataclasses.asdict(tiny_run(files, out, train=str(train), valid=str(train)))
-    del fields["label_file"], fields["best_metric"]
-    return RegressionRun(**fields | changes)
+    run: RegressionRun = tiny_task_run(RegressionRun, files, out, train, **changes)
+    return run
 
 
 def test_from_a_table_to_a_file(tiny_files: TinyFiles, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from references import numpy_albert
 from small_vocabularies import sentencepiece_vocabulary
-from tiny_data import WORDS, TinyFiles, read_json, run_quietly, separable_rows, tiny_run
+from tiny_data import WORDS, TinyFiles, read_json, run_quietly, separable_rows, tiny_task_run
 from tiny_models import example_inputs, randomize
 
 from albert_tf.backbone import AlbertBackbone
@@ -62,10 +62,8 @@ def test_head_and_loss_against_numpy(model: AlbertTokenClassifier) -> None:
 
 
 def tagging_run(files: TinyFiles, out: Path, train: Path, **changes: Any) -> TaggingRun:
-    fields = dataclasses.asdict(tiny_run(files, out, train=str(train), valid=str(train)))
-    for name in ("label_file", "text_column", "pair_column", "label_column", "best_metric"):
-        del fields[name]
-    return TaggingRun(**fields | changes)
+    run: TaggingRun = tiny_task_run(TaggingRun, files, out, train, **changes)
+    return run
 
 
 def test_from_columns_to_a_file(tiny_files: TinyFiles, tmp_path: Path) -> None:

@@ -94,6 +94,13 @@ def tiny_run(files: TinyFiles, out: Path, **changes: Any) -> ClassificationRun:
     return ClassificationRun(**fields | changes)
 
 
+def tiny_task_run(run_class: type[Any], files: TinyFiles, out: Path, train: Path, **changes: Any) -> Any:
+    """`tiny_run` of another task, validated on its training file: the settings that both have, the task's own figure."""
+    fields = dataclasses.asdict(tiny_run(files, out, train=str(train), valid=str(train)))
+    shared = {field.name for field in dataclasses.fields(run_class)} - {"best_metric"}
+    return run_class(**{name: value for name, value in fields.items() if name in shared} | changes)
+
+
 def flags(run: ClassificationRun) -> list[str]:
     """The command line that says `run`."""
     words = ["finetune", "classification"]

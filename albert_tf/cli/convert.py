@@ -62,6 +62,7 @@ examples:
   albert-tf convert albert_base_v2.tar.gz albert_base
   albert-tf convert out/model.ckpt-800 my_classifier --overwrite
   albert-tf convert albert/albert-base-v2 albert_base
+  albert-tf convert films.keras films_preset
   albert-tf convert runs/films films_for_transformers --to huggingface --verify
   albert-tf convert garden/ckpt-125000 albert_base --config albert_base_v2 --tokenizer 30k-clean.model
 """
@@ -199,7 +200,7 @@ def _described(config: AlbertConfig) -> str:
 
 def _vocabulary(tokenizer: "AlbertTokenizer | None") -> str:
     if tokenizer is None:
-        return "none in the source; copy the vocabulary file (*.model, vocab*.txt) there and convert again to have one"
+        return "none in the source; to have one, convert again with --tokenizer and the vocabulary file"
     return f"{tokenizer.vocabulary.kind}, {tokenizer.vocabulary.size} entries"
 
 

@@ -2,13 +2,19 @@
 
 import argparse
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from albert_tf.training.run_config import RUNS
+from albert_tf.training.run_config import RUNS, RunConfig
 
 EXAMPLE = "example: albert-tf finetune {task} --train {train} --from albert_base_v2.tar.gz --out runs/{task}"
-TRAIN_FILES = {"tagging": "train.conll", "multiple-choice": "RACE/train"}  # what others take is a table
+# What others take is a table.
+TRAIN_FILES = {
+    "tagging": "train.conll",
+    "multiple-choice": "RACE/train",
+    "question-answering": "train-v2.0.json --valid dev-v2.0.json",
+}
 
 
 def add_parser(subparsers: Any) -> None:
@@ -26,6 +32,17 @@ def add_parser(subparsers: Any) -> None:
         )
         task = tasks.add_parser(run_class.task, help=help_text, description=help_text, epilog=example)
         run_class.add_flags(task)
+        several = task.add_argument_group("several runs", "OUT becomes a folder of run folders, with a summary")
+        several.add_argument(
+            "--seeds", metavar="N,N,…", help="a run for each seed; mean and standard deviation of metrics"
+        )
+        several.add_argument(
+            "--sweep",
+            metavar="FIELD=VALUE,VALUE",
+            nargs="+",
+            default=[],
+            help="a run for each combination: learning_rate=1e-5,2e-5 batch_size=16,32",
+        )
         task.add_argument("--overwrite", action="store_true", help="replace OUT; forget an interrupted run")
         task.add_argument("--json", type=Path, metavar="FILE", help="write the final figures here too")
         task.set_defaults(run=run, run_class=run_class)
@@ -44,10 +61,25 @@ def run(args: argparse.Namespace) -> int:
     console = Console()
     # Labels and paths may hold what rich would take for markup.
     say = functools.partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    if args.seeds is not None or args.sweep:
+        return _run_several(config, args, console, say)
     summary = finetune(config, overwrite=args.overwrite, report=say)
     if summary["valid"]:
         console.print(metrics_table(summary["valid"], f"{config.valid}, weights of round {summary['best_round']}"))
     say(f"written: {config.out}")
+    if args.json is not None:
+        write_json(args.json, summary, overwrite=args.overwrite)
+    return 0
+
+
+def _run_several(config: RunConfig, args: argparse.Namespace, console: Any, say: Callable[[str], None]) -> int:
+    from albert_tf.evaluation.report import write_json
+    from albert_tf.training.sweep import parse_sweep, run_sweep, summary_table
+
+    sweep = parse_sweep(config, args.seeds, args.sweep)
+    summary = run_sweep(config, sweep, overwrite=args.overwrite, report=say)
+    console.print(summary_table(summary, f"{config.valid}, best {summary['metric']} first"))
+    say(f"best run: {Path(config.out) / summary['best']}")
     if args.json is not None:
         write_json(args.json, summary, overwrite=args.overwrite)
     return 0

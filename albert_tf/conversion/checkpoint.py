@@ -4,6 +4,7 @@ Names of the encoder's and the pretraining heads' weights are in `albert_tf.para
 come with (H the encoder's width, L labels):
 
     classifier/{kernel,bias}                              (H, L), (L,)    pooled output → logits
+    multi_label/{kernel,bias}                             (H, L), (L,)    pooled output → logits, each label by itself
     token_classification/{kernel,bias}                    (H, L), (L,)    each token → logits
     multiple_choice/{kernel,bias}                         (H, 1), (1,)    pooled output of each choice → its logit
     question_answering/{kernel,bias}                      (H, 2), (2,)    each token → start and end logit (SQuAD 1)
@@ -17,7 +18,7 @@ come with (H the encoder's width, L labels):
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,34 @@ def written_checkpoint(
             yield temporary
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror or error}; nothing was written") from error
+
+
+def checked_task(saved: Any, source: str) -> dict[str, Any]:
+    """`Checkpoint.task` of what a file says.
+
+    Raises:
+        InputError: it is not of that form.
+    """
+    if not (isinstance(saved, dict) and isinstance(saved.get("task"), str) and isinstance(saved.get("settings"), dict)):
+        raise InputError(f'{source}: expected an object with "task", a name, and "settings", an object')
+    labels, rate = (saved["settings"].get(name) for name in ("labels", "classifier_dropout"))
+    if labels is not None and not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
+        raise InputError(f"{source}: labels: expected a list of names, found {labels!r}")
+    if rate is not None and (isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate < 1):
+        raise InputError(f"{source}: classifier_dropout: expected a rate in [0, 1), found {rate!r}")
+    return saved
+
+
+def answering_task(weights: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The task of a head that its weights tell by their names alone; None for others.
+
+    The threshold for the head of SQuAD 2 is where both its classes are equally probable.
+    """
+    if "question_answering/kernel" in weights:
+        return {"task": "question-answering", "settings": {"head": "span"}}
+    if "question_answering/start/kernel" in weights:
+        return {"task": "question-answering", "settings": {"head": "squad2", "no_answer_threshold": 0.0}}
+    return None
 
 
 def unnamed_labels(count: int) -> list[str]:

@@ -7,6 +7,9 @@ from albert_tf.conversion.archive import is_archive_file
 from albert_tf.conversion.assign import listing
 from albert_tf.conversion.huggingface import FORM as HUGGING_FACE
 from albert_tf.conversion.huggingface import WEIGHT_FILES
+from albert_tf.conversion.keras_file import FORM as KERAS
+from albert_tf.conversion.keras_file import SUFFIX as KERAS_SUFFIX
+from albert_tf.conversion.keras_file import is_keras_folder
 from albert_tf.conversion.keras_hub import FORM as KERAS_HUB
 from albert_tf.conversion.keras_hub_files import SHARDS_FILE, WEIGHTS_FILE
 from albert_tf.conversion.model_garden import FORM as MODEL_GARDEN
@@ -19,8 +22,8 @@ TF1 = "tf1"  # of Google or of brightmart, which only the names of the variables
 ARCHIVE = "archive"
 
 READABLE = (
-    "an albert-tf preset folder (config.json, weights.safetensors), or a TF1 checkpoint of Google or of brightmart's "
-    "albert_zh: its folder with albert_config.json, its prefix or .index file, or a Hugging "
+    "an albert-tf preset folder (config.json, weights.safetensors) or .keras file, or a TF1 checkpoint of Google or of "
+    "brightmart's albert_zh: its folder with albert_config.json, its prefix or .index file, or a Hugging "
     "Face folder (config.json, model.safetensors or pytorch_model.bin), or a KerasHub preset folder (config.json, "
     "model.weights.h5), or a TF Model Garden checkpoint (its folder, prefix or .index file) or SavedModel, or a "
     ".zip, .tar, .tar.gz, .tar.bz2 or .tar.xz of one of these folders"
@@ -36,7 +39,6 @@ _OTHER_FILES = {
     ".pt": "a PyTorch file",
     ".pth": "a PyTorch file",
     ".h5": "a Keras HDF5 file",
-    ".keras": "a Keras model file",
     ".pb": "a TensorFlow graph (give its folder)",
     ".tflite": "a TFLite file, whose weights are final",
     ".onnx": "an ONNX file",
@@ -64,6 +66,8 @@ def detect(source: str | Path) -> str:
         raise InputError(f"{path}: no such file or folder; expected {READABLE}")
     if is_archive_file(path):
         return ARCHIVE
+    if path.suffix.lower() == KERAS_SUFFIX:
+        return KERAS
     found = _OTHER_FILES.get(path.suffix.lower(), "a file of unknown form")
     raise InputError(f"{path}: found {found}; expected {READABLE}")
 
@@ -77,6 +81,8 @@ def _detect_folder(folder: Path) -> str:
         return PRESET
     if any(name in names for name in WEIGHT_FILES):
         return HUGGING_FACE
+    if is_keras_folder(folder):
+        return KERAS
     if any(name in names for name in (WEIGHTS_FILE, SHARDS_FILE)):
         return KERAS_HUB
     if "saved_model.pb" in names and "tfhub_module.pb" not in names:  # a TF-Hub version 1 module is a TF1 checkpoint

@@ -5,11 +5,16 @@ or ends the process. So a process of its own, with limits, lists what is in the 
 are then read from there without the library. Keras stores them plainly, one after another.
 """
 
+import contextlib
+import faulthandler
+import io
 import json
 import math
+import os
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,10 +54,7 @@ def hdf5_tensors_in(path: Path) -> Listed:
     places = [*filter(None, sys.path), str(Path(__file__).resolve().parents[2])]
     command = [sys.executable, "-P", "-c", _COMMAND, json.dumps(places), str(path)]
     try:
-        ended = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_MOST_SECONDS, check=False
-        )
-        found = json.loads(ended.stdout)
+        found = json.loads(_output_of(command))
     except (subprocess.TimeoutExpired, json.JSONDecodeError) as error:  # the latter where it was ended
         raise InputError(f"cannot read {path}: the file is damaged beyond reading: copy it again") from error
     if "error" in found:
@@ -62,6 +64,67 @@ def hdf5_tensors_in(path: Path) -> Listed:
     if sum(math.prod(fields["shape"]) * fields["bytes"] for fields in found["datasets"].values()) > size:
         raise InputError(f"cannot read {path}: its datasets have more bytes than the file: copy it again")
     return Listed(tensors, found["names"])
+
+
+@contextlib.contextmanager
+def hdf5_written(path: Path) -> Iterator[Any]:
+    """Yields a new `h5py.File` to fill.
+
+    Raises:
+        OSError: it cannot be written; the disk is full.
+    """
+    import h5py
+
+    with path.open("xb+", buffering=0) as opened:
+        target = _Written(opened)
+        with h5py.File(target, "w") as file:
+            yield file
+        if target.error is not None:
+            raise target.error
+
+
+class _Written(io.RawIOBase):
+    """A file that the library writes to: it may end the process when it is told that the disk is full, so it is not."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        try:
+            while self.error is None and rest:  # a call may write a part
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self.error = error
+        return size
+
+    def truncate(self, size: int | None = None) -> int:
+        try:
+            return self._file.truncate(size) if self.error is None else size or 0
+        except OSError as error:
+            self.error = error
+            return size or 0
+
+    def readinto(self, buffer: Any) -> int:
+        return self._file.readinto(buffer) or 0
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
+def _output_of(command: list[str]) -> bytes:
+    """What the process prints. Its standard input ends with this process, however that ends."""
+    end_there, end_here = os.pipe()
+    try:
+        return subprocess.run(command, stdin=end_there, capture_output=True, timeout=_MOST_SECONDS, check=False).stdout
+    finally:
+        os.close(end_there)
+        os.close(end_here)
 
 
 def _tensor(path: Path, name: str, size: int, fields: dict[str, Any]) -> StoredTensor:
@@ -99,12 +162,23 @@ def _reader(path: Path, name: str, shape: tuple[int, ...], offset: int, fields: 
 
 def main() -> None:
     """Prints what is in the file that the last argument names, as JSON."""
+    _end_with_parent()
     _limit_memory()
     try:
         listed = _listed(sys.argv[-1])
     except Exception as error:  # of h5py, on damaged bytes: any
         listed = {"error": " ".join(str(error).split())[:500]}
     print(json.dumps(listed))
+
+
+def _end_with_parent() -> None:
+    def wait() -> None:
+        os.read(sys.stdin.fileno(), 1)
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+    # No thread of Python runs while the library is in a loop, but this one does, which is not of Python.
+    faulthandler.dump_traceback_later(_MOST_SECONDS, exit=True)
 
 
 def _limit_memory() -> None:

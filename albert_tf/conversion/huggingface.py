@@ -18,16 +18,16 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion.assign import check_shapes, listing
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, unnamed_labels, written_checkpoint
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, written_checkpoint
 from albert_tf.conversion.grouped import grouped_config, projection_shapes, with_projection, without_identity
 from albert_tf.conversion.huggingface_config import (
     CONFIG_NAME,
-    classifier_dropout_of,
     config_of,
     fields_of,
     labels_of,
     read_fields,
 )
+from albert_tf.conversion.huggingface_heads import HEADS, Head, head_of, label_fields, task_of
 from albert_tf.conversion.huggingface_tokenizer import read_tokenizer_files, write_tokenizer_files
 from albert_tf.conversion.stored import StoredTensor, read_largest_first, safetensors_in, sharded, write_safetensors
 from albert_tf.conversion.torch_file import torch_tensors_in
@@ -75,8 +75,9 @@ _TABLE = {
     **_layer_norm("masked_lm/layer_norm", "predictions.LayerNorm"),
     "masked_lm/output_bias": _Tensor("predictions.bias"),
     **_linear("sentence_order", "sop_classifier.classifier"),
-    # Three classes call their head "classifier"; config.json says which of them it is.
+    # Three classes call their head "classifier"; config.json says which of them it is, and what it was trained for.
     **_linear("classifier", "classifier"),
+    **_linear("multi_label", "classifier"),
     **_linear("token_classification", "classifier"),
     **_linear("multiple_choice", "classifier"),
     **_linear("question_answering", "qa_outputs"),
@@ -104,22 +105,6 @@ _TIED = {
 _POSITION_IDS = "embeddings.position_ids"
 
 
-class _Head(NamedTuple):
-    """A fine-tuned head: our name of it, our task, and its outputs (None: one for each label)."""
-
-    name: str
-    task: str
-    outputs: int | None = None
-
-
-_HEADS = {
-    "AlbertForSequenceClassification": _Head("classifier", "classification"),
-    "AlbertForTokenClassification": _Head("token_classification", "tagging"),
-    "AlbertForQuestionAnswering": _Head("question_answering", "qa", outputs=2),
-    "AlbertForMultipleChoice": _Head("multiple_choice", "multiple-choice", outputs=1),
-}
-
-
 def read_huggingface(folder: str | Path) -> Checkpoint:
     """Reads a folder that transformers saved. No code in a .bin file is run.
 
@@ -131,7 +116,7 @@ def read_huggingface(folder: str | Path) -> Checkpoint:
     path = folder / CONFIG_NAME
     fields = read_fields(path)
     tensors = _without_copies(folder, _stored(folder))
-    head = _head(path, fields, tensors)
+    head = head_of(fields, path, tensors)
     config = config_of(fields, path, has_task_head=head is not None)
     shapes = _expected(config, tensors, head, labels_of(fields, path))
     table = _table(config, shapes)
@@ -145,7 +130,7 @@ def read_huggingface(folder: str | Path) -> Checkpoint:
     weights = read_largest_first({ours: tensors[table[ours].name] for ours in shapes}, ours_of)
     weights = without_identity(config, weights, source=str(folder))
     tokenizer, rules = read_tokenizer_files(folder)
-    return Checkpoint(FORM, str(folder), config, weights, tokenizer, rules, _task(fields, path, head))
+    return Checkpoint(FORM, str(folder), config, weights, tokenizer, rules, task_of(fields, path, head))
 
 
 def write_huggingface(
@@ -177,7 +162,7 @@ def write_huggingface(
     architecture = _architecture(weights)
     settings = (task or {}).get("settings", {})
     fields = fields_of(grouped, architecture, settings.get("classifier_dropout"))
-    fields |= _label_fields(architecture, weights, settings.get("labels"))
+    fields |= label_fields(architecture, weights, task)
     if tokenizer is not None:
         vocabulary = tokenizer.vocabulary
         fields |= {
@@ -186,6 +171,8 @@ def write_huggingface(
             "eos_token_id": vocabulary.sep_id,
         }
     differences = ["no dropout after the feed-forward half of a layer"] if config.hidden_dropout else []
+    if architecture == "AlbertModel" and "pooler/kernel" not in weights:
+        differences.append("AlbertModel makes a pooler of its own, which is untrained: pooler_output means nothing")
     what = "a Hugging Face checkpoint"
     with written_checkpoint(folder, WEIGHTS_FILE, what, config, weights, overwrite=overwrite) as temporary:
         text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
@@ -230,21 +217,7 @@ def _without_copies(folder: Path, tensors: dict[str, StoredTensor]) -> dict[str,
     return tensors
 
 
-def _head(path: Path, fields: dict[str, Any], tensors: Collection[str]) -> _Head | None:
-    """The fine-tuned head that config.json names; None for an encoder alone or with the pretraining heads."""
-    architectures = fields.get("architectures") or []
-    named = [_HEADS[name] for name in architectures if name in _HEADS]
-    prefixes = {_TABLE[f"{head.name}/kernel"].name.removesuffix("weight") for head in _HEADS.values()}
-    odd = sorted(name for name in tensors if name.startswith(tuple(prefixes)))
-    if odd and not named:
-        raise InputError(
-            f"{path}: architectures = {architectures}, but the weights have {listing(odd)}; which head that is, "
-            f"architectures must say, with one of {', '.join(_HEADS)}"
-        )
-    return named[0] if named else None
-
-
-def _expected(config: AlbertConfig, tensors: Collection[str], head: _Head | None, labels: list[str]) -> Shapes:
+def _expected(config: AlbertConfig, tensors: Collection[str], head: Head | None, labels: list[str]) -> Shapes:
     """Our name → shape: the encoder, and the heads that the file has anything of."""
 
     def has(prefix: str) -> bool:
@@ -276,21 +249,6 @@ def _check_position_ids(folder: Path, tensors: dict[str, StoredTensor]) -> None:
             raise InputError(f"{folder}: {_POSITION_IDS} is not 0, 1, 2, …; ALBERT has no other order of positions")
 
 
-def _task(fields: dict[str, Any], path: Path, head: _Head | None) -> dict[str, Any] | None:
-    """What config.json says of the task; None for one that albert-tf has not: regression, several labels at once."""
-    if head is None:
-        return None
-    labels = labels_of(fields, path)
-    settings: dict[str, Any] = {}
-    if head.outputs is None:
-        settings["labels"] = labels
-    if head.task == "classification":
-        if len(labels) < 2 or fields.get("problem_type") not in (None, "single_label_classification"):
-            return None
-        settings["classifier_dropout"] = classifier_dropout_of(fields, path)
-    return {"task": head.task, "settings": settings}
-
-
 # === Out ===
 
 
@@ -298,12 +256,13 @@ def _architecture(weights: Weights) -> str:
     """The class of transformers that has these heads."""
     parts = {name.partition("/")[0] for name in weights} - {"embeddings", "encoder"}
     with_pooler = {"AlbertModel": set(), "AlbertForPreTraining": {"masked_lm", "sentence_order"}} | {
-        name: {head.name} for name, head in _HEADS.items()
+        name: {head.name} for name, head in HEADS.items()
     }
     without_pooler = {"AlbertForMaskedLM": {"masked_lm"}} | {
-        name: with_pooler[name] for name in ("AlbertForTokenClassification", "AlbertForQuestionAnswering")
+        name: with_pooler[name]
+        for name in ("AlbertModel", "AlbertForTokenClassification", "AlbertForQuestionAnswering")
     }
-    heads = parts - {"pooler"}
+    heads = {"classifier" if part == "multi_label" else part for part in parts - {"pooler"}}
     found = [name for name, wanted in (with_pooler | without_pooler).items() if wanted == heads]
     simple = all(name in _TABLE for name in weights if not name.startswith("encoder/"))
     if not found or not simple:
@@ -311,21 +270,6 @@ def _architecture(weights: Weights) -> str:
     if "pooler" not in parts and found[0] not in without_pooler:
         raise InputError(f"{found[0]} of Hugging Face needs a pooler, which this checkpoint has not")
     return found[0]
-
-
-def _label_fields(architecture: str, weights: Weights, labels: list[str] | None) -> dict[str, Any]:
-    head = _HEADS.get(architecture)
-    if head is None or head.outputs is not None:
-        return {}
-    count = weights[f"{head.name}/bias"].shape[0]
-    labels = unnamed_labels(count) if labels is None else labels
-    if len(labels) != count:
-        raise InputError(f"the head {head.name} has {count} outputs, but its task names {len(labels)} labels: {labels}")
-    fields: dict[str, Any] = {
-        "id2label": {str(index): label for index, label in enumerate(labels)},
-        "label2id": {label: index for index, label in enumerate(labels)},
-    }
-    return fields | ({"problem_type": "regression"} if count == 1 and head.name == "classifier" else {})
 
 
 def _tensors(config: AlbertConfig, weights: Weights, *, prefixed: bool) -> Weights:

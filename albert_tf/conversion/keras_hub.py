@@ -9,10 +9,7 @@ KerasHub is not needed. What it has otherwise than the original:
   models were trained with both, so what we read gets the original's rules.
 """
 
-import errno
-import os
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +18,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.conversion.assign import check_shapes
 from albert_tf.conversion.checkpoint import Checkpoint, Weights, unnamed_labels, written_checkpoint
 from albert_tf.conversion.grouped import grouped_config, projection_shapes, with_projection, without_identity
-from albert_tf.conversion.hdf5 import hdf5_tensors_in
+from albert_tf.conversion.hdf5 import hdf5_tensors_in, hdf5_written
 from albert_tf.conversion.keras_hub_files import (
     CONFIG_FILE,
     MASKED_LM,
@@ -42,7 +39,6 @@ if TYPE_CHECKING:
 
 FORM = "keras-hub preset"
 MASKED_LM_EPSILON = 1e-5
-_HEADER_BYTES = 4096  # more than HDF5 takes beside the numbers of one variable
 
 
 def _pair(ours: str, theirs: str, parts: tuple[str, str]) -> dict[str, str]:
@@ -289,19 +285,11 @@ def _task_of(config: AlbertConfig, weights: Weights) -> tuple[str | None, list[s
 def _write(
     path: Path, config: AlbertConfig, weights: Weights, table: Mapping[str, str], groups: Mapping[str, str]
 ) -> None:
-    import h5py
-
-    # The library may end the process where the disk is full.
-    if shutil.disk_usage(path.parent).free < sum(weight.nbytes + _HEADER_BYTES for weight in weights.values()):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    try:
-        with h5py.File(path, "w") as file:
-            for ours, weight in weights.items():
-                name = table[ours]
-                layer, *owners, number = name.split("/")
-                marked = [owner if owner in _PLAIN_OWNERS else f"_{owner}" for owner in owners]
-                group = "/".join(("layers", groups[layer], *marked, "vars"))
-                file.require_group(f"layers/{groups[layer]}/vars").attrs["name"] = layer
-                file.require_group(group)[number] = weight.reshape(_their_shape(name, weight.shape, config))
-    except RuntimeError as error:  # so h5py tells of a full disk, too
-        raise OSError(str(error).partition(",")[0]) from error
+    with hdf5_written(path) as file:
+        for ours, weight in weights.items():
+            name = table[ours]
+            layer, *owners, number = name.split("/")
+            marked = [owner if owner in _PLAIN_OWNERS else f"_{owner}" for owner in owners]
+            group = "/".join(("layers", groups[layer], *marked, "vars"))
+            file.require_group(f"layers/{groups[layer]}/vars").attrs["name"] = layer
+            file.require_group(group)[number] = weight.reshape(_their_shape(name, weight.shape, config))

@@ -17,7 +17,7 @@ import numpy as np
 
 from albert_tf.config import CONFIGS, AlbertConfig
 from albert_tf.conversion.assign import listing
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, written_checkpoint
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, answering_task, written_checkpoint
 from albert_tf.conversion.model_garden_config import MASKED_LM_ACTIVATION, Fields, params_fields, saved_model_fields
 from albert_tf.conversion.model_garden_tables import (
     AXES,
@@ -109,7 +109,8 @@ def read_model_garden(source: str | Path, config: AlbertConfig | str | Path | No
     )
     _read_rest(graph, parts, keys, weights, source=str(path))
     rules = _text_rules(graph)
-    return Checkpoint(FORM, str(path), config, weights, vocabulary_in(folder), tokenizer_options=rules)
+    vocabulary = vocabulary_in(folder)
+    return Checkpoint(FORM, str(path), config, weights, vocabulary, rules, answering_task(weights))
 
 
 def _read_rest(

@@ -15,7 +15,7 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion.assign import listing
 from albert_tf.conversion.brightmart import BRIGHTMART, MARKS
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, written_checkpoint
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, answering_task, written_checkpoint
 from albert_tf.conversion.stored import read_largest_first
 from albert_tf.conversion.tf1_files import Files, Reader, locate, refuse_patterns, write_variables
 from albert_tf.conversion.tf1_tables import AXES, GOOGLE, Variable, table_of_file, table_of_weights
@@ -71,7 +71,7 @@ def read_tf1(source: str | Path) -> Checkpoint:
     weights = read_largest_first({ours: reader.stored(hub + table[ours].name) for ours in table}, ours_of)
     for name in sorted(state):
         reader.value(name)
-    return Checkpoint(f"{layout.form} tf1", str(source), config, weights, files.tokenizer)
+    return Checkpoint(f"{layout.form} tf1", str(source), config, weights, files.tokenizer, task=answering_task(weights))
 
 
 def write_tf1(

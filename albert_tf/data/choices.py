@@ -3,17 +3,20 @@
 import csv
 import dataclasses
 import io
-from collections.abc import Iterable, Iterator
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from albert_tf.data.rows import start_of
+from albert_tf.data.rows import json_object, split_lines, start_of
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, read_text
 
 FEWEST_OPTIONS = 2
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _Question = tuple[Any, Any, Any, Any, str]  # context, question, options, answer as they stand in the file; where
+_PASSAGES = ("passage", "article", "context")
+_ANSWER_COLUMNS = ("answer", "answerkey", "answer_key", "label", "correct")  # of a header, where a table has one
 _BLANK = "_"  # in a question: where the option goes (RACE)
 
 
@@ -45,7 +48,10 @@ def read_choices(path: str | Path, *, left_out: list[str] | None = None) -> list
     """Reads questions from a file, or from every file of a folder and the folders in it, in the order of their names.
 
     - `.json` and `.txt`: an object {"article", "questions", "options", "answers"} as RACE has, each question with its
-      list of options and a letter as its answer; or an object whose "data" is a list of such; or a list of such.
+      list of options and a letter as its answer; or an object whose "data" is a list of such; or a list of such. Also a
+      list of [sentences, [{"question", "choice", "answer"}], id], as C3 has.
+    - `.jsonl`: an object a line with "question", "options" and "answer", and "passage" where there is one; or as ARC has,
+      with "choices" that have a text and a label each, and "answerKey".
     - `.csv`: as ARC is spread, without header: question, options, letter of the answer. A row may have fewer options
       than others: their cells are blank.
 
@@ -72,17 +78,32 @@ def read_choices(path: str | Path, *, left_out: list[str] | None = None) -> list
     return examples
 
 
+def choice_of(record: Mapping[str, Any]) -> ChoiceExample:
+    """The question in a JSON object: "question", a list of "options", and maybe the "passage" it is about (also called
+    "article" or "context"); an answer in it is not looked at.
+
+    Raises:
+        InputError: the object has no such question.
+    """
+    context = next((record[name] for name in _PASSAGES if name in record), "")
+    return _example(context, record.get("question"), record.get("options"), None, "the object")
+
+
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    files = sorted(file for file in path.rglob("*") if file.suffix in (".json", ".txt", ".csv") and file.is_file())
+    files = sorted(
+        file
+        for file in path.rglob("*")
+        if file.suffix.lower() in (".json", ".jsonl", ".txt", ".csv") and file.is_file()
+    )
     if not files:
-        raise InputError(f"{path}: expected .json, .txt or .csv files with questions in the folder, found none")
+        raise InputError(f"{path}: expected .json, .jsonl, .txt or .csv files with questions in the folder, found none")
     return files
 
 
 def _read_file(path: Path) -> Iterable[_Question]:
-    return _from_table(path) if path.suffix.lower() == ".csv" else _from_json(path)
+    return {".csv": _from_table, ".jsonl": _from_lines}.get(path.suffix.lower(), _from_json)(path)
 
 
 def _from_json(path: Path) -> Iterator[_Question]:
@@ -91,6 +112,9 @@ def _from_json(path: Path) -> Iterator[_Question]:
         content = content["data"]
     for number, passage in enumerate(content if isinstance(content, list) else [content], start=1):
         where = f"{path}, passage {number}"
+        if isinstance(passage, list):
+            yield from _from_c3(passage, where)
+            continue
         fields = {name: passage.get(name) for name in ("questions", "options")} if isinstance(passage, dict) else {}
         questions, options = fields.get("questions"), fields.get("options")
         if not (isinstance(questions, list) and isinstance(options, list) and len(questions) == len(options)):
@@ -100,9 +124,46 @@ def _from_json(path: Path) -> Iterator[_Question]:
         answers = passage.get("answers", [None] * len(questions))
         if not isinstance(answers, list) or len(answers) != len(questions):
             raise InputError(f'{where}: expected as many "answers" as questions')
-        context = passage.get("article", passage.get("context", ""))
+        context = next((passage[name] for name in _PASSAGES if name in passage), "")
         for index, (question, choices, answer) in enumerate(zip(questions, options, answers, strict=True), start=1):
             yield context, question, choices, answer, f"{where}, question {index}"
+
+
+def _from_c3(passage: list[Any], where: str) -> Iterator[_Question]:
+    if len(passage) < 2 or not all(isinstance(part, list) for part in passage[:2]):
+        raise InputError(f"{where}: expected a list of sentences and one of questions, as C3 has")
+    sentences, questions = passage[:2]
+    for index, item in enumerate(questions, start=1):
+        fields: dict[str, Any] = item if isinstance(item, dict) else {}
+        options, answer = fields.get("choice"), fields.get("answer")
+        # The answer stands there as a text.
+        letter = LETTERS[options.index(answer)] if isinstance(options, list) and answer in options else answer
+        yield "\n".join(map(str, sentences)), fields.get("question"), options, letter, f"{where}, question {index}"
+
+
+def _from_lines(path: Path) -> Iterator[_Question]:
+    for number, line in enumerate(split_lines(read_text(path).rstrip()), start=1):
+        where = f"{path}, line {number}"
+        item = json_object(line, where)
+        context = next((item[name] for name in _PASSAGES if name in item), "")
+        asked = item.get("question")
+        question, choices = (asked.get("stem"), asked) if isinstance(asked, dict) else (asked, item)
+        options = choices.get("options", choices.get("choices"))
+        answer = item.get("answer", item.get("answerKey"))
+        options, labels = _labelled_options(options)
+        if answer in labels:
+            answer = LETTERS[labels.index(answer)]
+        yield context, question, options, answer, where
+
+
+def _labelled_options(options: Any) -> tuple[Any, list[Any]]:
+    """Texts and labels, where options have both: a list of {"text", "label"}, or a {"text": [...], "label": [...]}."""
+    if isinstance(options, dict):
+        labels = options.get("label")
+        return options.get("text"), labels if isinstance(labels, list) else []
+    if isinstance(options, list) and options and all(isinstance(option, dict) for option in options):
+        return [option.get("text") for option in options], [option.get("label") for option in options]
+    return options, []
 
 
 def _from_table(path: Path) -> Iterator[_Question]:
@@ -110,10 +171,21 @@ def _from_table(path: Path) -> Iterator[_Question]:
     try:
         for row in reader:
             if row:
-                options = [cell for cell in row[1:-1] if cell.strip()]
-                yield "", row[0], options, row[-1].strip(), f"{path}, line {reader.line_num}"
+                where = f"{path}, line {reader.line_num}"
+                if reader.line_num == 1 and row[-1].strip().casefold() in _ANSWER_COLUMNS:
+                    continue
+                yield "", row[0], _options(row[1:-1]), row[-1].strip(), where
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
+
+
+def _options(cells: list[str]) -> list[str | None]:
+    """A row has as many cells as the one with most options: those at its end that are blank are none. One before others
+    is None: without it the letters would be those of other options."""
+    options = [cell if cell.strip() else None for cell in cells]
+    while options and options[-1] is None:
+        options.pop()
+    return options
 
 
 def _example(context: Any, question: Any, options: Any, answer: Any, where: str) -> ChoiceExample:
@@ -121,17 +193,20 @@ def _example(context: Any, question: Any, options: Any, answer: Any, where: str)
         if not isinstance(text, str):
             raise InputError(f"{where}: expected a string as {name}, got {type(text).__name__}")
     named = f"{where} ({start_of(question)})"
+    if isinstance(options, list) and None in options:
+        raise InputError(f"{named}: option {LETTERS[options.index(None)]} is blank, though others follow")
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
         raise InputError(f"{named}: expected a list of strings as options")
-    if not FEWEST_OPTIONS <= len(options) <= len(_LETTERS):
-        raise InputError(f"{named}: expected {FEWEST_OPTIONS} to {len(_LETTERS)} options, found {len(options)}")
+    if not FEWEST_OPTIONS <= len(options) <= len(LETTERS):
+        raise InputError(f"{named}: expected {FEWEST_OPTIONS} to {len(LETTERS)} options, found {len(options)}")
     return ChoiceExample(context, question, tuple(options), None if answer is None else _index(answer, options, named))
 
 
 def _index(answer: Any, options: list[str], where: str) -> int:
     """The option that a letter, or a number counted from 1 as in ARC, stands for."""
-    text = str(answer).strip().upper()
-    index = _LETTERS.find(text) if len(text) == 1 and text in _LETTERS else int(text) - 1 if text.isdecimal() else -1
+    # Letters and digits as Chinese files have them, full-width, are the same.
+    text = unicodedata.normalize("NFKC", str(answer)).strip().upper()
+    index = LETTERS.find(text) if len(text) == 1 and text in LETTERS else int(text) - 1 if text.isdecimal() else -1
     if not 0 <= index < len(options):
-        raise InputError(f"{where}: expected an answer from A to {_LETTERS[len(options) - 1]}, got {answer!r}")
+        raise InputError(f"{where}: expected an answer from A to {LETTERS[len(options) - 1]}, got {answer!r}")
     return index

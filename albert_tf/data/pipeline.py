@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data.batching import num_batches, shuffled_batches
+from albert_tf.data.batching import Batches, rounded_length
 from albert_tf.data.schema import TOKEN_IDS
 from albert_tf.tokenization.packing import pad_batch
 
@@ -21,11 +21,13 @@ def training_dataset(
     encoded: Encoded,
     targets: Sequence[Any] | Mapping[str, Sequence[Any]],
     *,
-    batch_size: int,
+    batch_size: int | None = None,
+    batch_tokens: int | None = None,
     pad_id: int,
     seed: int,
     start_step: int = 0,
     length: int | None = None,
+    round_up_to: int | None = None,
     rows_per_example: int = 1,
 ) -> tf.data.Dataset:
     """Endless batches, epoch after epoch, each padded to its longest example.
@@ -35,12 +37,14 @@ def training_dataset(
         targets: for each example a label id (int) or value (float), or a list of one for each of its tokens, or an array
             of (examples, values); or several such by name. Those by name are joined by `scale`, float32 (B,): each
             example's share in the mean over its batch, 1 / B, or in proportion to the target called `weight` if there is
-            one.
+            one. Where batches differ in size, B is that of a batch in the mean: every example weighs the same.
         batch_size: examples in a batch; the last batch of an epoch may be smaller.
+        batch_tokens: instead, the most tokens in a batch, padding included.
         pad_id: the padding token.
         seed: with the epoch's number it decides the order; see `shuffled_batches`.
         start_step: batches to leave out at the start: resuming gives the batches that would have followed.
         length: pad every batch to this length instead.
+        round_up_to: round lengths up to one of few, and at most to this.
         rows_per_example: `encoded` has so many rows for each example, one after the other.
 
     Returns:
@@ -48,26 +52,38 @@ def training_dataset(
         with tokens, (B, S), padded with -1).
     """
     group = rows_per_example
-    lengths = [max(len(ids) for ids, _ in encoded[i : i + group]) for i in range(0, len(encoded), group)]
     columns = dict(targets) if isinstance(targets, Mapping) else {"": targets}
     arrays = {name: _column(values) for name, values in columns.items()}
-    epoch_steps = num_batches(len(lengths), batch_size)
+    plan = Batches(example_tokens(encoded, group, length), batch_size=batch_size, batch_tokens=batch_tokens, seed=seed)
+    weight_in_batch = None if batch_tokens is None else plan.mean_size * float(np.mean(arrays.get(WEIGHT, 1.0)))
 
     def batch(indices: np.ndarray) -> tuple[dict[str, np.ndarray], Any]:
         rows = [encoded[i * group + k] for i in indices for k in range(group)]
-        inputs = pad_batch(rows, pad_id, length=length)
+        padded_to = length
+        if length is None and round_up_to is not None:
+            padded_to = rounded_length(max(len(token_ids) for token_ids, _ in rows), round_up_to)
+        inputs = pad_batch(rows, pad_id, length=padded_to)
         wanted = {name: _padded(array[indices], inputs[TOKEN_IDS].shape[1]) for name, array in arrays.items()}
-        return inputs, _with_scale(wanted, len(indices)) if isinstance(targets, Mapping) else wanted[""]
+        named = isinstance(targets, Mapping)
+        return inputs, _with_scale(wanted, len(indices), weight_in_batch) if named else wanted[""]
 
     def batches() -> Iterator[tuple[dict[str, np.ndarray], Any]]:
-        epoch, skip = divmod(start_step, epoch_steps)
+        epoch, skip = plan.position(start_step)
         while True:
-            for indices in shuffled_batches(lengths, batch_size, seed=seed, epoch=epoch)[skip:]:
+            for indices in plan.epoch(epoch)[skip:]:
                 yield batch(indices)
             epoch, skip = epoch + 1, 0
 
     signature = tf.nest.map_structure(_open_spec, batch(np.zeros(1, np.int64)))
     return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(8)
+
+
+def example_tokens(encoded: Encoded, rows_per_example: int = 1, length: int | None = None) -> list[int]:
+    """How many tokens each example of `training_dataset` takes in a batch: its rows as long as the longest of them."""
+    group = rows_per_example
+    return [
+        group * (length or max(len(ids) for ids, _ in encoded[i : i + group])) for i in range(0, len(encoded), group)
+    ]
 
 
 def _column(values: Sequence[Any]) -> np.ndarray:
@@ -89,9 +105,10 @@ def _padded(values: np.ndarray, length: int) -> np.ndarray:
     return padded
 
 
-def _with_scale(wanted: dict[str, np.ndarray], size: int) -> dict[str, np.ndarray]:
+def _with_scale(wanted: dict[str, np.ndarray], size: int, whole: float | None) -> dict[str, np.ndarray]:
+    """The targets with each example's share of `whole`, the weight of a batch: by default of the sum in this one."""
     weights = wanted.pop(WEIGHT, np.ones(size))
-    return wanted | {SCALE: (weights / max(weights.sum(), 1e-9)).astype(np.float32)}
+    return wanted | {SCALE: (weights / max(weights.sum() if whole is None else whole, 1e-9)).astype(np.float32)}
 
 
 def _open_spec(array: np.ndarray) -> tf.TensorSpec:

@@ -74,7 +74,7 @@ def json_rows(content: str, path: str | Path) -> tuple[list[str], Iterator[Row]]
         lines.pop()
     if not lines:
         raise InputError(f"{path}: the file is empty; expected one JSON object a line")
-    objects = [_object(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+    objects = [json_object(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
     names = list(dict.fromkeys(name for item in objects for name in item))
     return names, ((n, [item.get(name, MISSING) for name in names]) for n, item in enumerate(objects, start=1))
 
@@ -124,7 +124,12 @@ def _even_rows(records: Iterable[Record], width: int, path: str | Path, kind: st
         yield line, fields
 
 
-def _object(line: str, where: str) -> dict[str, Any]:
+def json_object(line: str, where: str) -> dict[str, Any]:
+    """The JSON object on a line.
+
+    Raises:
+        InputError: the line is blank or something else; the message begins with `where`.
+    """
     if not line.strip():
         raise InputError(f"{where}: a blank line between rows; remove it")
     try:
@@ -134,7 +139,7 @@ def _object(line: str, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:  # ValueError: also a number of more digits than Python reads
         raise InputError(f"{where}: not JSON ({error}); expected one object a line") from error
     if not isinstance(item, dict):
-        raise InputError(f"{where}: expected a JSON object with a text and a label, got {start_of(line)}")
+        raise InputError(f"{where}: expected a JSON object, got {start_of(line)}")
     return item
 
 

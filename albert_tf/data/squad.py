@@ -1,7 +1,7 @@
 """Questions about passages, as SQuAD 1.1, SQuAD 2.0 and CMRC 2018 have them."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,9 @@ class QuestionExample:
     answers: tuple[Answer, ...] = ()
 
 
-def read_questions(path: str | Path, *, left_out: list[str] | None = None) -> list[QuestionExample]:
+def read_questions(
+    path: str | Path, *, left_out: list[str] | None = None, moved: list[str] | None = None
+) -> list[QuestionExample]:
     """Reads the questions of a SQuAD file, or of a CMRC file in either of its layouts.
 
     An answer that does not stand where the file says is looked for: the nearest place with its characters counts, or,
@@ -52,6 +54,7 @@ def read_questions(path: str | Path, *, left_out: list[str] | None = None) -> li
             "answers": [{"text", "answer_start"}], "is_impossible"}]}]}, or (CMRC) a list of {"context_text", "qas":
             [{"query_id", "query_text", "answers": [text]}]}.
         left_out: leave out questions that cannot be used, and append here why; None makes the first one an error.
+        moved: receives a line for each answer that was found elsewhere than the file says.
 
     Raises:
         InputError: not such a file, an answer that is not in its passage, or an id that comes twice. The message names
@@ -61,7 +64,7 @@ def read_questions(path: str | Path, *, left_out: list[str] | None = None) -> li
     seen: set[str] = set()
     for context, identifier, question, answers, where in _questions(read_json(path), Path(path)):
         try:
-            example = _example(context, identifier, question, answers, where)
+            example = _example(context, identifier, question, answers, where, [] if moved is None else moved)
             if example.identifier in seen:
                 raise InputError(f"{where}: the id {example.identifier!r} comes twice")
         except InputError as error:
@@ -73,6 +76,25 @@ def read_questions(path: str | Path, *, left_out: list[str] | None = None) -> li
         examples.append(example)
     if not examples:
         raise InputError(f"{path}: expected questions, found none")
+    return examples
+
+
+def read_and_report(
+    path: str | Path, report: Callable[[str], None], *, leave_out_unusable: bool = False
+) -> list[QuestionExample]:
+    """`read_questions`, with a line for `report` on what was put right in the file and one on what was left out.
+
+    Args:
+        path: the file.
+        report: receives the lines.
+        leave_out_unusable: leave out questions that cannot be used; False makes the first one an error.
+    """
+    left_out: list[str] = []
+    moved: list[str] = []
+    examples = read_questions(path, left_out=left_out if leave_out_unusable else None, moved=moved)
+    for lines, what in ((moved, "answers stand elsewhere than the file says"), (left_out, "questions left out")):
+        if lines:
+            report(f"{path}: {len(lines)} {what}, the first: {lines[0]}")
     return examples
 
 
@@ -107,7 +129,9 @@ def _objects(value: Any, name: str, where: str) -> list[dict[str, Any]]:
     return value
 
 
-def _example(context: Any, identifier: Any, question: Any, answers: Any, where: str) -> QuestionExample:
+def _example(
+    context: Any, identifier: Any, question: Any, answers: Any, where: str, moved: list[str]
+) -> QuestionExample:
     for name, text in (("passage", context), ("question", question)):
         if not isinstance(text, str):
             raise InputError(f"{where}: expected a string as the {name}, got {type(text).__name__}")
@@ -116,11 +140,11 @@ def _example(context: Any, identifier: Any, question: Any, answers: Any, where: 
     if not isinstance(answers, list):
         raise InputError(f"{where}: expected a list of answers, got {type(answers).__name__}")
     named = f"{where} ({start_of(question)})"
-    found = tuple(_answer(answer, context, named) for answer in answers)
+    found = tuple(_answer(answer, context, named, moved) for answer in answers)
     return QuestionExample(str(identifier), context, question, found)
 
 
-def _answer(answer: Any, context: str, where: str) -> Answer:
+def _answer(answer: Any, context: str, where: str, moved: list[str]) -> Answer:
     text, start = (answer.get("text"), answer.get("answer_start")) if isinstance(answer, dict) else (answer, None)
     if not isinstance(text, str) or not isinstance(start, (int, type(None))):
         raise InputError(f'{where}: expected an answer with "text", a string, and "answer_start", a number')
@@ -128,7 +152,10 @@ def _answer(answer: Any, context: str, where: str) -> Answer:
         return Answer(text, start)
     for wanted in (text, text.strip()):
         if wanted and (places := _places(wanted, context)):
-            return Answer(wanted, min(places, key=lambda place: abs(place - (start or 0))))
+            place = min(places, key=lambda place: abs(place - (start or 0)))
+            if start is not None:
+                moved.append(f"{where}: the answer {start_of(text)} is not at {start}, but at {place}")
+            return Answer(wanted, place)
     raise InputError(f"{where}: the answer {start_of(text)} is not in the passage")
 
 

@@ -7,28 +7,17 @@ breaks. A .csv file follows RFC 4180, quoted fields with line breaks included. A
 import json
 import math
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from albert_tf.data.rows import MISSING, format_of, json_rows, split_lines, start_of, table_rows
+from albert_tf.data.columns import Column, find_columns, listed, number_or_name
+from albert_tf.data.rows import MISSING, Row, format_of, json_rows, split_lines, start_of, table_rows
 from albert_tf.data.schema import TextExample, is_label
 from albert_tf.errors import InputError
 from albert_tf.files import read_text, written_whole
-
-Column = int | str  # a name in the header, or a number counted from 0 (also as digits)
-
-# Columns that are understood without being told; compared without case, earlier ones win.
-_PAIRED_COLUMNS = (
-    ("sentence1", "sentence2"),
-    ("text_a", "text_b"),
-    ("premise", "hypothesis"),
-    ("question", "sentence"),  # QNLI: here "sentence" is the second text
-)
-_TEXT_COLUMNS = ("sentence", "text", "sentence1", "question", "text_a", "premise")
-_PAIR_COLUMNS = ("sentence2", "text_b", "hypothesis")
-_LABEL_COLUMNS = ("label", "labels", "gold_label", "score", "class")
 
 
 def read_examples(
@@ -62,24 +51,49 @@ def read_examples(
         InputError: the file is empty or not in its format, a column is not there, a row has too few or too many
             fields, a label is blank where labels are required. The message names the file and the line.
     """
+    asked = {"text": text_column, "pair": pair_column, "label": label_column}
+    rows, columns = open_table(path, asked, format=format, header=header, labels_required=labels_required)
+    examples = [example_in(row, columns, f"{path}, line {line}", labels_required) for line, row in rows]
+    if not examples:
+        raise InputError(f"{path}: expected rows of text, found only the header")
+    return examples
+
+
+def open_table(
+    path: str | Path,
+    asked: dict[str, Column | None],
+    *,
+    format: str | None = None,
+    header: bool | None = None,
+    labels_required: bool = True,
+) -> tuple[Iterable[Row], dict[str, int | None]]:
+    """The rows of a table, and where in them text, pair and label are; the arguments are those of `read_examples`."""
     kind = format_of(path, format)
     content = read_text(path)
-    asked = {"text": text_column, "pair": pair_column, "label": label_column}
     if kind == "jsonl":
         if header is not None or any(isinstance(column, int) for column in asked.values()):
             raise InputError(f"{path}: a .jsonl file has neither header nor numbered columns; choose columns by name")
         named = True
         names, rows = json_rows(content, path)
     else:
-        asked = {role: _number_or_name(column) for role, column in asked.items()}
+        asked = {role: number_or_name(column) for role, column in asked.items()}
         given = [column for column in asked.values() if column is not None]
         named = header if header is not None else not given or any(isinstance(column, str) for column in given)
         names, rows = table_rows(content, path, kind, header=named)
-    columns = _find_columns(asked, names, path, named=named, labels_required=labels_required)
-    examples = [_example(row, columns, f"{path}, line {line}", labels_required) for line, row in rows]
-    if not examples:
-        raise InputError(f"{path}: expected rows of text, found only the header")
-    return examples
+    return rows, find_columns(asked, names, path, named=named, labels_required=labels_required)
+
+
+def example_of(
+    record: Mapping[str, Any], *, text_column: Column | None = None, pair_column: Column | None = None
+) -> TextExample:
+    """The text, or pair of texts, in a JSON object; a label in it is not looked at. Columns as in `read_examples`.
+
+    Raises:
+        InputError: the object has no such text.
+    """
+    asked = {"text": text_column, "pair": pair_column, "label": None}
+    columns = find_columns(asked, list(record), "the object", named=True, labels_required=False) | {"label": None}
+    return example_in(list(record.values()), columns, "the object", labels_required=False)
 
 
 def read_labels(path: str | Path) -> list[str]:
@@ -108,7 +122,7 @@ def write_labels(path: str | Path, labels: Sequence[str], *, overwrite: bool = F
         InputError: a label is blank, has spaces around it, holds a line break or stands twice, or the file exists.
     """
     if len(set(labels)) < len(labels):
-        raise InputError(f"expected different labels, got {_listed(labels)}")
+        raise InputError(f"expected different labels, got {listed(labels)}")
     for label in labels:
         if not is_label(label):
             raise InputError(
@@ -131,14 +145,21 @@ def discover_labels(examples: Iterable[TextExample], label_file: str | Path | No
     if None in counts:
         raise InputError(f"{counts[None]} of the examples have no label; training needs one for each")
     if len(found) < 2:
-        raise InputError(f"expected examples of two or more labels, found one class only: {_listed(found) or 'none'}")
+        raise InputError(f"expected examples of two or more labels, found one class only: {listed(found) or 'none'}")
+    widths: dict[str, str] = {}
+    for label in found:
+        other = widths.setdefault(unicodedata.normalize("NFKC", label), label)
+        if other != label:
+            raise InputError(
+                f"the labels {other!r} and {label!r} differ only in the width of characters; make them one"
+            )
     if label_file is None:
         whole_numbers = all(re.fullmatch(r"[+-]?[0-9]{1,18}", label) for label in found)
         return sorted(found, key=lambda label: (int(label), label) if whole_numbers else (0, label))
     labels = read_labels(label_file)
     unknown = [f"{label!r} ({counts[label]} examples)" for label in sorted(set(found) - set(labels))]
     if unknown:
-        raise InputError(f"labels that {label_file} lacks: {_listed(unknown)}; the file has {_listed(labels)}")
+        raise InputError(f"labels that {label_file} lacks: {listed(unknown)}; the file has {listed(labels)}")
     return labels
 
 
@@ -154,8 +175,10 @@ def encode_labels(examples: Iterable[TextExample], labels: Sequence[str], source
     for row, example in enumerate(examples, start=1):
         if example.label is None or example.label not in ids:
             problem = "has no label" if example.label is None else f"has the label {example.label!r}"
+            if unicodedata.normalize("NFKC", example.label or "") in ids:
+                problem += " in full-width characters"
             raise InputError(
-                f"{source}, row {row} ({start_of(example.text)}) {problem}; the model's labels are {_listed(labels)}"
+                f"{source}, row {row} ({start_of(example.text)}) {problem}; the model's labels are {listed(labels)}"
             )
         encoded.append(ids[example.label])
     return encoded
@@ -171,7 +194,7 @@ def encode_values(examples: Iterable[TextExample], source: str | Path) -> list[f
     values = []
     for row, example in enumerate(examples, start=1):
         try:
-            value = float(example.label or "")
+            value = float(unicodedata.normalize("NFKC", example.label or ""))  # full-width digits and points too
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
@@ -182,74 +205,10 @@ def encode_values(examples: Iterable[TextExample], source: str | Path) -> list[f
     return values
 
 
-def _number_or_name(column: Column | None) -> Column | None:
-    return int(column) if isinstance(column, str) and re.fullmatch("[0-9]{1,9}", column) else column
-
-
-def _find_columns(
-    asked: dict[str, Column | None], names: list[str], path: str | Path, *, named: bool, labels_required: bool
-) -> dict[str, int | None]:
-    """Role → position in a row; None for a pair or label that the table does not have."""
-    columns = {role: _asked(role, column, names, path, named) for role, column in asked.items()}
-    if named and asked["text"] is None:
-        columns["text"], columns["pair"] = _usual_texts(names, path, columns["pair"])
-    if named and asked["label"] is None:
-        columns["label"] = _first(_LABEL_COLUMNS, names, path)
-    for role, usual, needed in (("text", _TEXT_COLUMNS, True), ("label", _LABEL_COLUMNS, labels_required)):
-        if needed and columns[role] is None:
-            known = f"none is called {', '.join(usual[:-1])} or {usual[-1]}" if named else "the file has no header"
-            raise InputError(f"{path}: which column is the {role}? {known}; {_choice(role, names, named)}")
-    taken = [column for column in columns.values() if column is not None]
-    if len(set(taken)) < len(taken):
-        raise InputError(f"{path}: text, pair and label must be different columns, got {columns}")
-    return columns
-
-
-def _asked(role: str, column: Column | None, names: list[str], path: str | Path, named: bool) -> int | None:
-    """The position of the column that the caller gave, None where none was given."""
-    if column is None:
-        return None
-    position = column if isinstance(column, int) else _match(column, names, path) if named else None
-    if position is None or not 0 <= position < len(names):
-        raise InputError(f"{path}: no column {column!r}; {_choice(role, names, named)}")
-    return position
-
-
-def _usual_texts(names: list[str], path: str | Path, pair: int | None) -> tuple[int | None, int | None]:
-    """The text and pair columns by their usual names; the column already taken as `pair` is no text."""
-    if pair is not None:
-        return _first(_TEXT_COLUMNS, names, path, but=pair), pair
-    for text_name, pair_name in _PAIRED_COLUMNS:
-        text, pair = _match(text_name, names, path), _match(pair_name, names, path)
-        if text is not None and pair is not None:
-            return text, pair
-    return _first(_TEXT_COLUMNS, names, path), _first(_PAIR_COLUMNS, names, path)
-
-
-def _first(usual: Sequence[str], names: list[str], path: str | Path, but: int | None = None) -> int | None:
-    positions = (_match(name, names, path) for name in usual)
-    return next((position for position in positions if position is not None and position != but), None)
-
-
-def _match(name: str, names: list[str], path: str | Path) -> int | None:
-    """The position of `name`: as it is written, or else without regard to case and spaces around it."""
-    folded = name.strip().casefold()
-    found = [position for position, other in enumerate(names) if other == name]
-    found = found or [position for position, other in enumerate(names) if other.strip().casefold() == folded]
-    if len(found) > 1:
-        raise InputError(f"{path}: the columns {found} are all called {name!r}; rename them, or choose by number")
-    return found[0] if found else None
-
-
-def _choice(role: str, names: list[str], named: bool) -> str:
-    columns = _listed([f"{number} {start_of(name)}" for number, name in enumerate(names)]) if named else _listed(names)
-    way = "by name, or by number where the file has no header" if named else "by number"
-    return f"the columns are {columns}; choose one with --{role}-column, {way}"
-
-
-def _example(row: list[Any], columns: dict[str, int | None], where: str, labels_required: bool) -> TextExample:
+def example_in(row: list[Any], columns: dict[str, int | None], where: str, labels_required: bool) -> TextExample:
+    """The example in a row of a table, whose columns are as `open_table` gives them."""
     cells = {role: None if column is None else row[column] for role, column in columns.items()}
-    label = _label(cells["label"], where)
+    label = label_in(cells["label"], where)
     if label is None and labels_required:
         raise InputError(f"{where}: expected a label, found none")
     pair = None if columns["pair"] is None else _text(cells["pair"], "second text", where)
@@ -267,7 +226,7 @@ def _text(cell: Any, role: str, where: str) -> str:
     return cell
 
 
-def _label(cell: Any, where: str) -> str | None:
+def label_in(cell: Any, where: str) -> str | None:
     """A label as text: JSON's true is "true", 1 and 1.0 are "1", 0.5 is "0.5"; None where it is blank or missing."""
     if cell is None or cell is MISSING:
         return None
@@ -280,7 +239,3 @@ def _label(cell: Any, where: str) -> str | None:
             raise InputError(f"{where}: expected a finite label, got {cell}")
         return str(int(cell)) if cell.is_integer() and abs(cell) < 2**53 else repr(cell)
     return _text(cell, "label", where).strip() or None
-
-
-def _listed(items: Sequence[str]) -> str:
-    return ", ".join(items[:20]) + (f" and {len(items) - 20} more" if len(items) > 20 else "")

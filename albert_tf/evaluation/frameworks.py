@@ -38,6 +38,7 @@ def run_transformers(path: Path, config: AlbertConfig, weights: Weights, batch: 
         frozenset({"masked_lm", "sentence_order"}): "AlbertForPreTraining",
         frozenset({"masked_lm"}): "AlbertForMaskedLM",
         frozenset({"classifier"}): "AlbertForSequenceClassification",
+        frozenset({"multi_label"}): "AlbertForSequenceClassification",
         frozenset({"token_classification"}): "AlbertForTokenClassification",
         frozenset({"question_answering"}): "AlbertForQuestionAnswering",
         frozenset({"multiple_choice"}): "AlbertForMultipleChoice",
@@ -54,7 +55,7 @@ def run_transformers(path: Path, config: AlbertConfig, weights: Weights, batch: 
     with torch.no_grad():
         encoder = model if kind == "AlbertModel" else model.albert
         encoded = encoder(**inputs, output_hidden_states=True)
-        pooled = encoded.pooler_output
+        pooled = encoded.pooler_output if "pooler/kernel" in weights else None  # one that is not in the file is random
         if pooled is None and "pooler/kernel" in weights:  # in the file, and not in this class
             pooled = transformers.AlbertModel.from_pretrained(str(path), config=theirs).eval()(**inputs).pooler_output
         states = encoded.hidden_states[1:]
@@ -65,7 +66,10 @@ def run_transformers(path: Path, config: AlbertConfig, weights: Weights, batch: 
             logits = model(**{name: value[None] for name, value in inputs.items()}).logits
             return outputs | {"multiple_choice_logits": logits.numpy().T}
         if kind != "AlbertModel":
-            outputs |= _transformers_logits(kind, model(**inputs), batch["masked_positions"])
+            logits = _transformers_logits(kind, model(**inputs), batch["masked_positions"])
+            if "multi_label/kernel" in weights:
+                logits = {"multi_label_logits": logits["classifier_logits"]}
+            outputs |= logits
     return outputs
 
 
@@ -92,11 +96,13 @@ def run_keras_hub(path: Path, config: AlbertConfig, weights: Weights, batch: Bat
     models = keras_hub.models
     heads = _heads(weights)
     inputs = {name: batch[name] for name in ("token_ids", "segment_ids", "padding_mask")}
+    # Compiled, a task would look for its optimizer's state in the file, and warn.
+    options = {"preprocessor": None, "compile": False}
     task: Any = None
     if heads == {"masked_lm"}:
-        task = models.AlbertMaskedLM.from_preset(str(path), preprocessor=None)
+        task = models.AlbertMaskedLM.from_preset(str(path), **options)
     elif heads == {"classifier"}:
-        task = models.AlbertTextClassifier.from_preset(str(path), preprocessor=None)
+        task = models.AlbertTextClassifier.from_preset(str(path), **options)
     backbone = models.AlbertBackbone.from_preset(str(path)) if task is None else task.backbone
     words = backbone.token_embedding(inputs["token_ids"])
     summed = (words, backbone.position_embedding(words), backbone.segment_embedding(inputs["segment_ids"]))

@@ -8,11 +8,12 @@ by nltk there.
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from albert_tf.data.squad import QuestionExample
 from albert_tf.errors import InputError
+from albert_tf.inference.question_answering import AnswerSettings, FoundAnswer
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
 _PUNCTUATION = frozenset(string.punctuation)
@@ -53,6 +54,8 @@ def chinese_f1(answer: str, right: str) -> float:
     return 2.0 * common / (len(ours) + len(theirs)) if common else 0.0
 
 
+# How far a threshold is from all scores where it is below or above them all.
+_MARGIN = 1.0
 _Score = Callable[[str, str], float]
 # Language → exact match, F1, and which right answers count.
 _SCORES: dict[str, tuple[_Score, _Score, Callable[[str], object]]] = {
@@ -114,6 +117,42 @@ def squad_metrics(
     return result
 
 
+def answer_metrics(
+    examples: Sequence[QuestionExample], found: Sequence[FoundAnswer], settings: AnswerSettings
+) -> dict[str, Any]:
+    """`squad_metrics` of the answers as they were given, and what they would be with other thresholds.
+
+    Returns:
+        Figures as in `squad_metrics`; where some questions have answers and some have none, also `at_best_threshold`:
+        the same figures with a threshold that is best for F1, and that threshold, `no_answer_threshold`.
+
+    Raises:
+        InputError: see `squad_metrics`; or two questions with one id.
+    """
+    names = [example.identifier for example in examples]
+    if len(set(names)) < len(names):
+        raise InputError(f"expected questions with different ids, got {len(names)} with {len(set(names))}")
+    pairs = list(zip(names, found, strict=True))
+    language = settings.language
+    result = squad_metrics(examples, {name: answer.text for name, answer in pairs}, language=language)
+    unanswerable = sum(not example.answers for example in examples)
+    if settings.no_answer_threshold is not None:
+        result["no_answer_threshold"] = settings.no_answer_threshold
+    if not 0 < unanswerable < len(examples):
+        return result
+    spans = {name: answer.spans[0].text if answer.spans else "" for name, answer in pairs}
+    scores = {name: answer.no_answer_score for name, answer in pairs}
+    best = squad_metrics(examples, spans, scores, language=language)
+    threshold = _between(best["best_f1_threshold"], scores.values())
+    # The official script gives 0 where it is best to withhold every answer.
+    if best["best_f1"] <= 100.0 * unanswerable / len(examples):
+        threshold = min(scores.values()) - _MARGIN
+    given = {name: "" if scores[name] > threshold else text for name, text in spans.items()}
+    chosen = squad_metrics(examples, given, language=language) | {"no_answer_threshold": threshold}
+    figures = {name: value for name, value in best.items() if name.startswith("best_")}
+    return result | figures | {"at_best_threshold": chosen}
+
+
 def best_threshold(
     scores: Mapping[str, float],
     answers: Mapping[str, str],
@@ -131,6 +170,13 @@ def best_threshold(
         if current > best:
             best, threshold = current, no_answer_scores[name]
     return 100.0 * best / len(scores), threshold
+
+
+def _between(score: float, scores: Collection[float]) -> float:
+    """A threshold that parts the scores as the one at `score` does, but lies halfway to the next: at one of the scores
+    itself it would depend on the last digit, which is another on a device."""
+    above = [other for other in scores if other > score]
+    return (score + min(above)) / 2 if above else score + _MARGIN
 
 
 def _mean(scores: Mapping[str, float]) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.data.choices import ChoiceExample
+from albert_tf.data.choices import LETTERS, ChoiceExample
 from albert_tf.inference.runner import Outputs, Prepared, Runner
 
 SCORE = "score"
@@ -24,6 +24,11 @@ class Choice:
 
     option: int
     probabilities: tuple[float, ...]
+
+    @property
+    def letter(self) -> str:
+        """The option as exams have it: A, B, C."""
+        return LETTERS[self.option]
 
 
 class MultipleChoicePipeline:

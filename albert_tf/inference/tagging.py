@@ -77,13 +77,13 @@ class TaggingPipeline:
         """
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InputError("texts: expected a list of strings")
-        places = [[found.span() for found in _WORD.finditer(text)] for text in texts]
+        places = [word_places(text) for text in texts]
         examples = [
             TaggedExample(tuple(text[start:end] for start, end in spans))
             for text, spans in zip(texts, places, strict=True)
         ]
         answers = self.answer(self.prepare(examples))
-        return [_found(*triple) for triple in zip(texts, places, answers, strict=True)]
+        return [entities_in(*triple) for triple in zip(texts, places, answers, strict=True)]
 
     def outputs(self, config: dict[str, Any]) -> dict[str, tuple[int | None, ...]]:
         return {LABEL_PROBABILITIES: (None, len(self.labels))}
@@ -164,7 +164,13 @@ def best_path(table: np.ndarray, labels: Sequence[str]) -> list[int]:
     return path[::-1]
 
 
-def _found(text: str, places: Sequence[tuple[int, int]], answer: Tagged) -> list[Entity]:
+def word_places(text: str) -> list[tuple[int, int]]:
+    """Where the words of a text are: ideographs and kana one by one, other words whole, signs on their own."""
+    return [found.span() for found in _WORD.finditer(text)]
+
+
+def entities_in(text: str, places: Sequence[tuple[int, int]], answer: Tagged) -> list[Entity]:
+    """The entities that the labels of the words at `places` make."""
     found = []
     for kind, first, end in entities(answer.labels):
         start, stop = places[first][0], places[end - 1][1]

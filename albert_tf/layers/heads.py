@@ -35,9 +35,11 @@ class MaskedLMHead(ConfiguredLayer):
 
     def call(self, sequence_output: Any, positions: Any, word_table: Any, projection: Any = None) -> Any:
         """(B, S, H), int positions (B, P), the table (V, E) and, where words are projected, the kernel (E, H) → float32
-        logits (B, P, V)."""
-        masked = ops.take_along_axis(sequence_output, ops.cast(positions, "int32")[:, :, None], axis=1)
-        x = self.norm(self.activation(self.transform(masked)))
+        logits (B, P, V); of all positions, (B, S, V), where `positions` is None."""
+        if positions is not None:
+            positions = ops.cast(positions, "int32")[:, :, None]
+            sequence_output = ops.take_along_axis(sequence_output, positions, axis=1)
+        x = self.norm(self.activation(self.transform(sequence_output)))
         if projection is not None:
             x = ops.matmul(x, ops.transpose(ops.cast(projection, x.dtype)))
         logits = ops.matmul(x, ops.transpose(ops.cast(word_table, x.dtype)))

@@ -4,8 +4,7 @@ import dataclasses
 import functools
 import inspect
 import json
-from collections.abc import Callable, Iterable, Sequence
-from numbers import Real
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,19 +14,23 @@ import tensorflow as tf
 from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.config import AlbertConfig
 from albert_tf.conversion.assign import assign
 from albert_tf.conversion.checkpoint import Checkpoint, unnamed_labels
 from albert_tf.data.batching import sorted_batches
 from albert_tf.data.pipeline import SCALE
-from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS, is_label
+from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
 from albert_tf.inference.runner import Outputs
+from albert_tf.layers.low_rank import stored_weights
 from albert_tf.presets import load_checkpoint, load_tokenizer, save_preset
+from albert_tf.tasks.accumulation import AccumulatingModel
+from albert_tf.tasks.heads import new_pooler
 from albert_tf.tokenization.packing import Packed, pad_batch
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 
-class AlbertTask(keras.Model):
+class AlbertTask(AccumulatingModel):
     """A functional Keras model with a backbone and a tokenizer.
 
     A subclass builds its head in the constructor and names the constructor's arguments in `settings`.
@@ -38,12 +41,23 @@ class AlbertTask(keras.Model):
         tokenizer: None for a model that only takes token ids.
         head_settings: the settings that say what the head's outputs mean.
         token_outputs: those of `device_outputs` that have a value for each token.
+        left_aside: how the names of weights begin that this model leaves aside where a checkpoint has them.
+        stored_twice: the weights that a device file may hold in two forms.
+        takes_pairs: whether every row is of two texts.
         head_is_new: whether the head's weights are the initialiser's.
+        uses_pooler: whether the head is on the pooled output.
+        source_config: of the checkpoint that the model is from, without changes.
+        source_settings: those that the checkpoint says for this task.
+        pooler_is_new: whether the pooler's weights are the initialiser's: the checkpoint had none, and the head needs it.
     """
 
     task: ClassVar[str]
     head_settings: ClassVar[tuple[str, ...]]
     token_outputs: ClassVar[tuple[str, ...]] = ()
+    uses_pooler: ClassVar[bool] = True
+    left_aside: ClassVar[tuple[str, ...]] = ()
+    takes_pairs: ClassVar[bool] = False
+    stored_twice: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self, backbone: AlbertBackbone, tokenizer: AlbertTokenizer | None, inputs: Any, outputs: Any, **kwargs: Any
@@ -54,6 +68,9 @@ class AlbertTask(keras.Model):
         self.backbone = backbone
         self.tokenizer = tokenizer
         self.head_is_new = True
+        self.pooler_is_new = True
+        self.source_config: AlbertConfig | None = None
+        self.source_settings: dict[str, Any] | None = None
         if tokenizer is not None:
             self._check_tokenizer(tokenizer)
 
@@ -66,6 +83,14 @@ class AlbertTask(keras.Model):
     def device_outputs(self, sequence_output: Any, padding_mask: Any) -> dict[str, Any]:
         """What an exported file returns, by name, from the encoder's last layer (B, S, H) and the mask (B, S)."""
         raise NotImplementedError
+
+    def row_outputs(self, sequence_output: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
+        """`device_outputs`, for a head that also asks which text a token is of: `segment_ids` (B, S)."""
+        return self.device_outputs(sequence_output, padding_mask)
+
+    def adopt(self, metrics: dict[str, Any]) -> dict[str, Any]:
+        """Takes from a validation's figures what the model keeps, such as a threshold; returns the figures with it."""
+        return metrics
 
     @classmethod
     def from_pretrained(
@@ -81,7 +106,9 @@ class AlbertTask(keras.Model):
         Args:
             source: a run folder, a preset folder or any checkpoint that `albert_tf.presets.load_checkpoint` reads.
             config_changes: fields of the checkpoint's config to replace, such as `hidden_dropout`.
-            backbone_options: arguments of `AlbertBackbone` other than the config, such as `dtype`.
+            backbone_options: arguments of `AlbertBackbone` other than the config, such as `dtype`. The backbone has a
+                pooler where the checkpoint has one; where only the head needs it, it gets a new one, which a warning
+                tells.
             **settings: the task's own arguments. Needed where the checkpoint does not say them: a checkpoint of
                 another system with a fine-tuned head keeps it where names and shapes fit, such as as many labels.
                 Settings that change what the head means, such as other labels, start a new head.
@@ -89,11 +116,26 @@ class AlbertTask(keras.Model):
         Raises:
             InputError: the source cannot be read, a weight is missing, left over or misshapen, or a setting is needed.
         """
-        checkpoint = load_checkpoint(source)
+        return cls.from_checkpoint(
+            load_checkpoint(source), config_changes=config_changes, backbone_options=backbone_options, **settings
+        )
+
+    @classmethod
+    def from_checkpoint(
+        cls,
+        checkpoint: Checkpoint,
+        *,
+        config_changes: dict[str, Any] | None = None,
+        backbone_options: dict[str, Any] | None = None,
+        **settings: Any,
+    ) -> Self:
+        """`from_pretrained` of a checkpoint that is read already; its weights are taken out of it one by one."""
+        source, weights = checkpoint.source, checkpoint.weights
         saved_settings = cls._saved_settings(checkpoint)
         if saved_settings is None and not settings:
+            held = "no trained" if checkpoint.task is None else f"a model for {checkpoint.task['task']}, no"
             raise InputError(
-                f"{source}: holds no trained {cls.task} model; expected a run folder of albert-tf finetune, or (in Python) "
+                f"{source}: holds {held} {cls.task} model; expected a run folder of albert-tf finetune, or (in Python) "
                 f"the settings of a new head: {', '.join(cls.head_settings)}"
             )
         settings = (saved_settings or {}) | settings
@@ -101,31 +143,42 @@ class AlbertTask(keras.Model):
         if tokenizer is None:
             raise InputError(
                 f"{source}: holds no tokenizer (tokenizer.json, *.model or vocab*.txt); put the vocabulary file that the "
-                "model was trained with there"
+                "model was trained with there, or name it to albert-tf convert with --tokenizer"
             )
+        for name in [name for name in weights if name.startswith(cls.left_aside)]:
+            del weights[name]
         config = dataclasses.replace(checkpoint.config, **config_changes or {})
-        backbone = AlbertBackbone.unfilled(config, **backbone_options or {})
+        pooler_is_new = cls.uses_pooler and "pooler/kernel" not in weights
+        if pooler_is_new:
+            weights |= new_pooler(config, source)
+        options = {"pooler": "pooler/kernel" in weights} | (backbone_options or {})
+        backbone = AlbertBackbone.unfilled(config, **options)
         model = cls(backbone, tokenizer, **settings)
         model.head_is_new = not model._fits_head(checkpoint, saved_settings)
+        model.pooler_is_new = pooler_is_new
+        model.source_config, model.source_settings = checkpoint.config, saved_settings
         if model.head_is_new:
-            weights = checkpoint.backbone_weights
-            del checkpoint  # no second hold on the weights
-            backbone.load_named_weights(weights, source=str(source), consume=True)
+            for name in checkpoint.head_weights:
+                del weights[name]
+            backbone.load_named_weights(weights, source=source, consume=True)
         else:
-            assign(model.named_weights(), checkpoint.weights, source=str(source), consume=True)
+            unused = [name for name in weights if name.startswith("pooler/") and backbone.pooler is None]
+            assign(model.named_weights(), weights, source=source, optional=unused, consume=True)
         return model
 
     def _fits_head(self, checkpoint: Checkpoint, saved_settings: dict[str, Any] | None) -> bool:
-        """Whether the checkpoint's head is this model's: by the settings saved with it, else by names and shapes."""
+        """Whether the checkpoint's head is this model's: by what is saved with it, else by names and shapes."""
         if saved_settings is not None:
             own = self.settings()
             return all(_same_meaning(saved_settings.get(name), own[name]) for name in self.head_settings)
+        if checkpoint.task is not None:  # another task's, whatever its shape
+            return False
         own_head = {n: tuple(v.shape) for n, v in self.named_weights().items() if n not in checkpoint.backbone_weights}
         return own_head == {name: weight.shape for name, weight in checkpoint.head_weights.items()}
 
     def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes a folder that `from_pretrained` reads: config, weights, tokenizer and task.json."""
-        weights = {name: np.asarray(variable) for name, variable in self.named_weights().items()}
+        weights = stored_weights(self.named_weights(), self.backbone.encoder)
         task = json.dumps({"task": self.task, "settings": self.settings()}, indent=2, ensure_ascii=False) + "\n"
         save_preset(
             folder,
@@ -168,7 +221,8 @@ class AlbertTask(keras.Model):
         inputs = {name: tf.TensorSpec((None, None), tf.int32) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)}
 
         def infer(batch: dict[str, Any]) -> dict[str, Any]:
-            return self.device_outputs(self.backbone(batch, training=False)["sequence_output"], batch[PADDING_MASK])
+            sequence_output = self.backbone(batch, training=False)["sequence_output"]
+            return self.row_outputs(sequence_output, batch[SEGMENT_IDS], batch[PADDING_MASK])
 
         return tf.function(infer).get_concrete_function(inputs)
 
@@ -186,6 +240,9 @@ class AlbertTask(keras.Model):
         if self.loss is not None:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         return ops.sum(self.training_losses(y, y_pred) * y[SCALE])
+
+    def loss_share(self, y: Any) -> Any:
+        return ops.sum(y[SCALE])
 
     @property
     def task_settings(self) -> dict[str, Any]:
@@ -240,56 +297,6 @@ class AlbertTask(keras.Model):
         rows, pieces = self.backbone.config.vocabulary_size, tokenizer.vocabulary.size
         if pieces != rows:
             raise InputError(f"wrong vocabulary: the tokenizer has {pieces} pieces, the model's word table {rows} rows")
-
-
-def pooled_head(
-    backbone: AlbertBackbone, outputs: int, classifier_dropout: float, name: str
-) -> tuple[Any, keras.layers.Dense]:
-    """The published head of text tasks: pooled output → dropout → dense.
-
-    Returns:
-        The symbolic outputs, float32 (B, outputs), and the dense layer, called `name`.
-
-    Raises:
-        InputError: not a backbone with pooler, or not a rate in [0, 1).
-    """
-    if not isinstance(backbone, AlbertBackbone):
-        raise InputError(f"backbone: expected an AlbertBackbone, got {type(backbone).__name__}")
-    if backbone.pooler is None:
-        raise InputError("expected a backbone with pooler=True, got one without")
-    dropout = keras.layers.Dropout(checked_dropout(classifier_dropout), dtype=backbone.policy, name="head_dropout")
-    dense = head_dense(backbone, outputs, name)
-    return dense(dropout(backbone(backbone.input)["pooled_output"])), dense
-
-
-def head_dense(backbone: AlbertBackbone, outputs: int, name: str) -> keras.layers.Dense:
-    """A head's dense layer. In float32 also under mixed precision: the loss is taken on its outputs."""
-    initializer = keras.initializers.TruncatedNormal(stddev=backbone.config.initializer_range)
-    return keras.layers.Dense(outputs, kernel_initializer=initializer, dtype="float32", name=name)
-
-
-def checked_dropout(rate: float) -> float:
-    """`rate`, or InputError where it is none in [0, 1)."""
-    if not isinstance(rate, Real) or not 0.0 <= rate < 1.0:
-        raise InputError(f"classifier_dropout: expected a rate in [0, 1), got {rate!r}")
-    return rate
-
-
-def checked_labels(labels: Sequence[str] | None) -> tuple[str, ...]:
-    """`labels`, or InputError where they cannot be those of a head."""
-    if labels is None:
-        raise InputError("labels: expected their names, two or more; there is no trained head that has them")
-    listed = isinstance(labels, Iterable) and not isinstance(labels, str)
-    if not listed or not all(isinstance(label, str) for label in labels):
-        raise InputError(f"labels: expected a list of names (strings), got {labels!r}")
-    if len(labels) < 2 or len(set(labels)) != len(labels):
-        raise InputError(f"labels: expected at least two different names, got {list(labels)}")
-    for label in labels:
-        if not is_label(label):
-            raise InputError(
-                f"labels: expected names of one line without control characters or spaces around them, got {label!r}"
-            )
-    return tuple(labels)
 
 
 def _same_meaning(saved: Any, own: Any) -> bool:

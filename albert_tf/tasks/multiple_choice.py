@@ -7,7 +7,8 @@ from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.inference.multiple_choice import SCORE
-from albert_tf.tasks.base import AlbertTask, pooled_head
+from albert_tf.tasks.base import AlbertTask
+from albert_tf.tasks.heads import pooled_head
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 _ABSENT = -1e9  # the logit of an option that a question does not have

@@ -21,6 +21,7 @@ from albert_tf.data.pretraining_examples import (
 from albert_tf.data.schema import PADDING_MASK
 from albert_tf.layers.heads import MaskedLMHead
 from albert_tf.presets import load_checkpoint, save_preset
+from albert_tf.tasks.accumulation import AccumulatingModel
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 # Figures of `fit` and `evaluate` beside the loss, each over masked words or texts; and "tokens", counted.
@@ -29,7 +30,7 @@ TARGETS = (MASKED_IDS, MASKED_WEIGHTS, SENTENCE_ORDER_LABELS, "word_scale", "tex
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertPretrainer(keras.Model):
+class AlbertPretrainer(AccumulatingModel):
     """A backbone with both pretraining heads.
 
     Inputs: the backbone's three and `masked_positions`, int (B, P).
@@ -78,6 +79,9 @@ class AlbertPretrainer(keras.Model):
         self._tokens.update_state(x[PADDING_MASK])
         word_loss = ops.sum(word_losses * y[MASKED_WEIGHTS] * y["word_scale"][:, None])
         return word_loss + ops.sum(text_losses * y["text_scale"])
+
+    def loss_share(self, y: Any) -> Any:
+        return ops.sum(y["text_scale"])
 
     def _update_figures(self, head: str, losses: Any, labels: Any, logits: Any, weights: Any) -> None:
         right = ops.cast(ops.argmax(logits, axis=-1) == labels, "float32")

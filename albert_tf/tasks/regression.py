@@ -9,7 +9,8 @@ from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.inference.regression import VALUE, RegressionPipeline
-from albert_tf.tasks.base import AlbertTask, pooled_head
+from albert_tf.tasks.base import AlbertTask
+from albert_tf.tasks.heads import pooled_head
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 

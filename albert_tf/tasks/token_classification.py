@@ -9,7 +9,8 @@ from keras import ops
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.errors import InputError
 from albert_tf.inference.tagging import LABEL_PROBABILITIES
-from albert_tf.tasks.base import AlbertTask, checked_dropout, checked_labels, head_dense
+from albert_tf.tasks.base import AlbertTask
+from albert_tf.tasks.heads import checked_dropout, checked_labels, head_dense
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 
@@ -33,6 +34,7 @@ class AlbertTokenClassifier(AlbertTask):
     task = "tagging"
     head_settings = ("labels",)
     token_outputs = (LABEL_PROBABILITIES,)
+    uses_pooler = False
 
     def __init__(
         self,

@@ -62,7 +62,7 @@ class SentencePieceEncoder(tf.Module):
         return tf.gather(ragged(self._ids, self.row_splits), ids)
 
     def _rewrite(self, words: tf.Tensor) -> tf.Tensor:
-        """`rules.rewritten_words`; words of printable ASCII take a shorter way."""
+        """`rules.rewritten_word`; words of printable ASCII take a shorter way."""
         if self.quotes:
             words = tf.strings.regex_replace(words, "``|''", '"')
         other = tf.where(~tf.strings.regex_full_match(words, "[!-~]*"))

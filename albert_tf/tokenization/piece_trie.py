@@ -1,4 +1,4 @@
-"""The pieces of a vocabulary as a trie in arrays, small and quick to walk, by single steps or by many at once."""
+"""The pieces of a vocabulary as a trie in arrays, small and quick to walk."""
 
 import itertools
 from collections.abc import Sequence
@@ -24,21 +24,18 @@ class PieceTrie:
         base, parent: int32 (slots,); `parent` is -1 where a slot is free.
         ids: int32 (slots,), of the piece that ends at a node; NO_PIECE where none does.
         scores: float32 (slots,), likewise; minus infinity where none does.
-        depths: int32 (slots,), likewise, its length in characters; 0 where none does.
     """
 
     def __init__(self, pieces: Sequence[str], ids: np.ndarray, scores: np.ndarray) -> None:
         order = sorted(range(len(pieces)), key=pieces.__getitem__)
         pieces = [pieces[index] for index in order]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
-        joined = code_points(pieces)
+        joined = np.frombuffer("".join(pieces).encode("utf-32-le"), "<u4")
         alphabet = np.unique(joined)
         self.alphabet = "".join(map(chr, alphabet))
-        self._numbers = np.zeros(int(alphabet[-1]) + 2, np.int32)  # the last is for all code points beyond
-        self._numbers[alphabet] = np.arange(1, len(alphabet) + 1)
         within = np.arange(lengths.max()) < lengths[:, None]
         characters = np.zeros(within.shape, np.int32)
-        characters[within] = self._numbers[joined]
+        characters[within] = np.searchsorted(alphabet, joined) + 1
         # A piece makes nodes for what it does not have in common with the piece before it.
         new = within.copy()
         new[1:] &= np.logical_or.accumulate(characters[1:] != characters[:-1], axis=1)
@@ -57,19 +54,8 @@ class PieceTrie:
         self.ids[ends] = ids[order]
         self.scores = np.full(self.base.shape, -np.inf, np.float32)
         self.scores[ends] = scores[order]
-        self.depths = np.zeros_like(self.base)
-        self.depths[ends] = lengths
         first_nodes = self.base[0] + np.arange(len(alphabet) + 1)
         self.is_piece = (self.parent[first_nodes] == 0) & (self.ids[first_nodes] != NO_PIECE)
-
-    def numbers(self, characters: np.ndarray) -> np.ndarray:
-        """The numbers of the characters with these code points."""
-        return self._numbers.take(np.minimum(characters, len(self._numbers) - 1))
-
-
-def code_points(words: Sequence[str]) -> np.ndarray:
-    """The code points of all words, one word after the other."""
-    return np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
 
 
 def _bases(parents: np.ndarray, characters: np.ndarray) -> np.ndarray:

@@ -32,11 +32,11 @@ class RememberedWords(Generic[Value]):
         try:
             return list(map(known.__getitem__, words))
         except KeyError:
-            new = list(dict.fromkeys(word for word in words if word not in known))
+            new = list(set(words).difference(known))
         found = dict(zip(new, self._find(new), strict=True))
-        values = [found[word] if word in found else known[word] for word in words]
+        values = list(map(found.get, words, map(known.get, words)))
         if len(known) + len(found) > _MOST_WORDS:
             known = {}
         known.update((word, value) for word, value in found.items() if len(word) <= _LONGEST_WORD)
         self._known = known
-        return values
+        return values  # type: ignore[return-value]  # none is missing

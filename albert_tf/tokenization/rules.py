@@ -58,20 +58,16 @@ def sentencepiece_words(text: str, *, lower: bool, keep_accents: bool, quotes: b
     return normalize(text, lower=lower, keep_accents=keep_accents, quotes=quotes).replace(WORD_START, " ").split()
 
 
-def rewritten_words(words: Sequence[str], *, lower: bool, keep_accents: bool, quotes: bool) -> list[str]:
-    """`sentencepiece_words` of each word of a `text.split()`, with spaces between: mostly one, but "a▁b" is two. The rules
-    do not reach from one word into the next, so these words are those of the text."""
-    rules = {"lower": lower, "keep_accents": keep_accents, "quotes": quotes}
-    plain = iter(_rewritten([word for word in words if word.isascii()], **rules))  # which is quick
-    other = iter(_rewritten([word for word in words if not word.isascii()], **rules))
-    return [next(plain if word.isascii() else other) for word in words]
+def rewritten_word(word: str, *, lower: bool, keep_accents: bool, quotes: bool) -> str:
+    """`sentencepiece_words` of a word of a `text.split()`, with spaces between: mostly one, but "a▁b" is two.
 
-
-def _rewritten(words: list[str], *, lower: bool, keep_accents: bool, quotes: bool) -> list[str]:
-    lines = without_surrogates("\n".join(words))
+    The rules do not reach from one word into the next, so these words are those of the text. Several words may stand in
+    lines, which stay.
+    """
+    text = without_surrogates(word)
     if quotes:
-        lines = _QUOTES.sub('"', lines)
-    return fold(lines, lower=lower, keep_accents=keep_accents).replace(WORD_START, " ").split("\n")
+        text = _QUOTES.sub('"', text)
+    return fold(text, lower=lower, keep_accents=keep_accents).replace(WORD_START, " ")
 
 
 def fold(text: str, *, lower: bool, keep_accents: bool) -> str:
@@ -90,7 +86,7 @@ def fold_character(character: str, *, lower: bool, keep_accents: bool) -> str:
 
 
 def folded_lengths(word: str, *, lower: bool, keep_accents: bool, quotes: bool) -> list[int]:
-    """How many characters each character of a word becomes, as `rewritten_words` has it."""
+    """How many characters each character of a word becomes, as `rewritten_word` has it."""
     lengths = list(map(len, map(_folded(lower, keep_accents).__getitem__, map(ord, word))))
     if quotes:
         for match in _QUOTES.finditer(word):

@@ -74,7 +74,7 @@ def parse_model(model: bytes, source: str) -> Any:
 def plain_model(model: bytes, unk_id: int) -> Any:
     """The model, parsed, with what TensorFlow Text does not read from it made explicit.
 
-    User-defined symbols become plain pieces: both encoders take their score as it is written. The id of the unknown
+    User-defined symbols become plain pieces: all searches take their score as it is written. The id of the unknown
     piece is filled in, which a model may leave to the piece's type.
     """
     proto = _Model.FromString(model)
@@ -82,6 +82,15 @@ def plain_model(model: bytes, unk_id: int) -> Any:
         if piece.type == _Piece.USER_DEFINED:
             piece.type = _Piece.NORMAL
     proto.trainer_spec.unk_id = unk_id
+    return proto
+
+
+def search_model(model: bytes, unk_id: int) -> Any:
+    """`plain_model` without a normaliser: it cuts up text as it is."""
+    proto = plain_model(model, unk_id)
+    spec = proto.normalizer_spec
+    spec.precompiled_charsmap = b""
+    spec.add_dummy_prefix = spec.remove_extra_whitespaces = spec.escape_whitespaces = False
     return proto
 
 

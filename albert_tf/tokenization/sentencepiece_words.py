@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
-from itertools import chain, pairwise
+from itertools import accumulate, chain, compress, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,17 @@ from albert_tf.tokenization.alignment import (
     sources_of_starts,
     spans_through,
 )
+from albert_tf.tokenization.package_search import END, PackageSearch
 from albert_tf.tokenization.rules import (
     WORD_START,
     digit_comma_table,
     folded_lengths,
-    rewritten_words,
-    sentencepiece_words,
+    rewritten_word,
 )
 from albert_tf.tokenization.unigram import UnigramModel
 
-_FEW_WORDS = 100  # the search of many words takes a millisecond at least,
-_LONG_WORD = 64  # and memory for the longest of them times their number
+_BLOCK = 8192  # words in one search: what they need fits into the processor's cache
+_LINE, _MARKED_LINE = "\n", f"\n{WORD_START}"
 
 Pieces = tuple[list[int], list[Span]]  # ids of a word, and the characters of it that each stands for
 
@@ -42,7 +42,7 @@ class WordEncoder:
         rules: `lower`, `keep_accents`, `quotes`.
 
     Attributes:
-        unigram: the search.
+        unigram: the search of any word.
     """
 
     def __init__(self, proto: Any, pieces: Sequence[str], unk_id: int, rules: dict[str, bool]) -> None:
@@ -52,42 +52,69 @@ class WordEncoder:
         ids = np.array([index for index, piece in enumerate(proto.pieces) if models.is_text(piece)], np.int32)
         scores = np.fromiter((piece.score for piece in proto.pieces), np.float32, len(pieces))
         self.unigram = UnigramModel([pieces[index] for index in ids], ids, scores[ids], unk_id)
+        self._package = PackageSearch(proto, unk_id)
+        # What is the same after the model's normaliser, in lines.
+        signs = filter(self._package.takes, map(chr, range(ord("!"), ord("~") + 1)))
+        unchanged = self._package.takes(WORD_START) and not self._changes_ascii
+        self._plain = frozenset([_LINE, *signs] if unchanged else [])
         self._lengths = list(map(len, pieces))
         self._digit_commas = digit_comma_table(pieces, self._segment, unk_id)
-        self._is_digit_comma = np.zeros(len(pieces), bool)
-        self._is_digit_comma[list(self._digit_commas)] = True
+        rows = [self.row(index) for index in range(len(pieces))]
+        self._row_bytes = [*(array("i", [new for new, _ in row]).tobytes() for row in rows), END]
 
     def ids_of(self, words: list[str]) -> list[bytes]:
         """The ids of each word, as the bytes of int32."""
-        if len(words) < _FEW_WORDS:
-            return [b"".join(map(self._ids_of_part, sentencepiece_words(word, **self._rules))) for word in words]
-        rewritten = rewritten_words(words, **self._rules)
-        parts, several = _parts(rewritten)
-        texts = list(map(self._normalized, parts))
-        long = {part for part, text in zip(parts, texts, strict=True) if len(text) > _LONG_WORD}
-        if long:
-            texts = [text for text in texts if len(text) <= _LONG_WORD]
-            parts = [part for part in parts if part not in long]
-        ids, _, splits = self.unigram.segment_all(texts)
-        joined = ids.tobytes()
-        found = dict(zip(parts, [joined[start:end] for start, end in pairwise((4 * splits).tolist())], strict=True))
-        for part in chain(long, map(parts.__getitem__, self._with_digit_commas(ids, splits))):
-            found[part] = self._ids_of_part(part)
-        found.update((text, b"".join(map(found.__getitem__, text_parts))) for text, text_parts in several.items())
-        return [found[text] for text in rewritten]
+        if len(words) > _BLOCK:
+            blocks = [words[start : start + _BLOCK] for start in range(0, len(words), _BLOCK)]
+            return [ids for block in blocks for ids in self.ids_of(block)]
+        lines = "\n".join(words)
+        if not lines.isascii():  # the rules are quicker on ASCII words alone
+            plain = [word for word in words if word.isascii()]
+            other = [word for word in words if not word.isascii()]
+            found = dict(zip(plain, self.ids_of(plain), strict=True))
+            found.update(zip(other, self._ids_of_any(other), strict=True))
+            return list(map(found.__getitem__, words))
+        lines = rewritten_word(lines, **self._rules)
+        if words and self._plain.issuperset(lines) and max(map(len, words)) < self._package.longest:
+            return self._package.rows_of(f"{WORD_START}{lines.replace(_LINE, _MARKED_LINE)}\n", self._row_bytes)
+        return self._ids_of_any(words)
+
+    def _ids_of_any(self, words: list[str]) -> list[bytes]:
+        parts = [rewritten_word(word, **self._rules).split() for word in words]
+        texts = list(map(self._normalized, chain.from_iterable(parts)))
+        is_quick = list(map(self._package.takes, texts))
+        quick = iter(self._package.rows_of("".join(f"{text}\n" for text in compress(texts, is_quick)), self._row_bytes))
+        ids = (next(quick) if here else self._slow(text) for text, here in zip(texts, is_quick, strict=True))
+        return [b"".join(islice(ids, len(word_parts))) for word_parts in parts]
+
+    def _slow(self, text: str) -> bytes:
+        """The ids of any normalized word."""
+        return b"".join(map(self._row_bytes.__getitem__, self.unigram.segment(text)[0]))
 
     def pieces_of(self, words: list[str]) -> list[bytes]:
         """The pieces of each word, with their spans in it; see `alignment.pieces_as_bytes`."""
-        return [pieces_as_bytes(*self._pieces_of_word(word)) for word in words]
+        return list(map(self._pieces_of_word, words))
+
+    def _pieces_of_word(self, word: str) -> bytes:
+        text = rewritten_word(word, **self._rules)
+        if word.isascii() and len(word) == len(text):  # at most its case has changed
+            return pieces_as_bytes(*self._pieces_of_part(text))
+        starts, ends = sources_of_lengths(folded_lengths(word, **self._rules))
+        ids: list[int] = []
+        spans: list[Span] = []
+        place = 0
+        for part in text.split():
+            place = text.index(part, place)
+            following = place + len(part)
+            part_ids, part_spans = self._pieces_of_part(part)
+            ids += part_ids
+            spans += spans_through(part_spans, Sources(starts[place:following], ends[place:following]))
+            place = following
+        return pieces_as_bytes(ids, spans)
 
     def row(self, index: int) -> list[tuple[int, int]]:
         """What the digit-comma rule puts in the place of an id: mostly itself; with lengths in characters."""
         return self._digit_commas.get(index, [(index, self._lengths[index])])
-
-    def _with_digit_commas(self, ids: np.ndarray, splits: np.ndarray) -> list[int]:
-        """The words in which the digit-comma rule has something to do."""
-        places = np.flatnonzero(self._is_digit_comma.take(ids))
-        return np.unique(np.searchsorted(splits, places, side="right") - 1).tolist()
 
     def _normalized(self, word: str) -> str:
         """A word as the model's normaliser leaves it, with "▁" in front."""
@@ -97,19 +124,19 @@ class WordEncoder:
 
     def _segment(self, word: str) -> list[tuple[int, int]]:
         """Id and length of each piece of a word, before the digit-comma rule."""
-        ids, ends = self.unigram.segment(self._normalized(word))
+        ids, ends = self._search(self._normalized(word))
         return list(zip(ids, (end - start for start, end in pairwise([0, *ends])), strict=True))
 
-    def _ids_of_part(self, part: str) -> bytes:
-        text = self._normalized(part)
-        ids, _ = self.unigram.segment(text)
-        if "," in text:
-            ids = [new for index in ids for new, _ in self.row(index)]
-        return array("i", ids).tobytes()
+    def _search(self, text: str) -> tuple[list[int], list[int]]:
+        """`UnigramModel.segment`."""
+        if self._package.takes(text):
+            ids = self._package.encode(text)
+            return ids, list(accumulate(map(self._lengths.__getitem__, ids)))
+        return self.unigram.segment(text)
 
     def _pieces_of_part(self, part: str) -> Pieces:
         text = self._normalized(part)
-        ids, ends = self.unigram.segment(text)
+        ids, ends = self._search(text)
         if "," in text:
             ids, ends = self._without_digit_commas(ids, ends)
         return ids, self._spans(part, text, ends)
@@ -130,30 +157,3 @@ class WordEncoder:
             return list(zip([0, *ends[:-1]], ends, strict=True))
         _, starts = self._normalizer.normalize(word, with_offsets=True)
         return piece_spans(text, ends, sources_of_starts(starts))
-
-    def _pieces_of_word(self, word: str) -> Pieces:
-        [text] = rewritten_words([word], **self._rules)
-        if word.isascii() and len(word) == len(text):  # at most its case has changed
-            return self._pieces_of_part(text)
-        starts, ends = sources_of_lengths(folded_lengths(word, **self._rules))
-        ids: list[int] = []
-        spans: list[Span] = []
-        place = 0
-        for part in text.split():
-            place = text.index(part, place)
-            following = place + len(part)
-            part_ids, part_spans = self._pieces_of_part(part)
-            ids += part_ids
-            spans += spans_through(part_spans, Sources(starts[place:following], ends[place:following]))
-            place = following
-        return ids, spans
-
-
-def _parts(texts: list[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """The different words in texts that are a single word each, as a rule; and the words of those that are not."""
-    different = dict.fromkeys(texts)
-    several = {text: text.split() for text in different if " " in text or not text}
-    if several:
-        singles = (text for text in different if text not in several)
-        different = dict.fromkeys(chain(singles, *several.values()))
-    return list(different), several

@@ -3,7 +3,8 @@
 Releases of sentencepiece and TensorFlow Text break ties differently ("!!!!!!!" is "!!!" "!!!" "!" or "!!!" "!" "!!!"),
 and their float32 sums over a whole text drift apart (1 text of 200 words in 1,000 differs). So texts are cut at spaces,
 which no piece crosses, and this search adds and compares exactly as `tensorflow_text.FastSentencepieceTokenizer` does
-(optimized_encoder.cc): the graph gives the same ids, whatever the installed release of sentencepiece.
+(optimized_encoder.cc): the graph gives the same ids, whatever the installed release of sentencepiece. Most words can be
+left to package_search.py, which is quicker.
 """
 
 import math
@@ -14,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from albert_tf.tokenization.piece_trie import NO_PIECE, PieceTrie
-from albert_tf.tokenization.unigram_batch import BatchSearch, Segments
 
 _UNKNOWN_PENALTY = 10.0  # kUnkPenalty of sentencepiece
 
@@ -37,7 +37,6 @@ class UnigramModel:
         self._is_piece = self.trie.is_piece.tolist()
         self._unk_id = unk_id
         self._unknown_score = _float32(min(0.0, scores.min().item()) - _UNKNOWN_PENALTY)
-        self._batch_search = BatchSearch(self.trie, self._unknown_score, unk_id)
         self._views = self._trie_views()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -50,10 +49,6 @@ class UnigramModel:
     def _trie_views(self) -> tuple[memoryview, ...]:
         """The arrays of the trie in a form that is quick to index."""
         return self.trie.base.data, self.trie.parent.data, self.trie.scores.data, self.trie.ids.data
-
-    def segment_all(self, words: Sequence[str]) -> Segments:
-        """`segment` of many words; quicker from a hundred on. Memory grows with the length of the longest."""
-        return self._batch_search.segment(words)
 
     def segment(self, word: str) -> tuple[list[int], list[int]]:
         """The best segmentation (Viterbi); of equal ones, that with the longest last piece.

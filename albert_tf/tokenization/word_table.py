@@ -52,18 +52,17 @@ class WordTable:
                 except BaseException:  # words may have got numbers, but no ids
                     self._clear()
                     raise
-                if len(self._splits) > _MOST_WORDS or self._bytes > _MOST_BYTES:
+                if self._words > _MOST_WORDS or self._bytes > _MOST_BYTES:
                     self._clear()
         return results
 
     def _clear(self) -> None:
         self._short = KeyTable()
         self._long: dict[bytes, int] = {}
+        self._words = 0
         self._bytes = 0  # of all words
-        self._ids, self._splits = (
-            np.zeros(0, np.int32),
-            np.zeros(1, np.int64),
-        )  # word i: from splits[i] to splits[i + 1]
+        # Word i has ids[splits[i]] to ids[splits[i + 1]] (excluded). There is room for more at the ends of both arrays.
+        self._ids, self._splits = np.zeros(0, np.int32), np.zeros(1, np.int64)
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         lines = [with_ascii_spaces(text).encode("utf-8") for text in texts]
@@ -77,7 +76,8 @@ class WordTable:
             pairs = zip(starts[new].tolist(), ends[new].tolist(), strict=True)
             self._learn([buffer[start:end].decode("utf-8") for start, end in pairs])
             self._bytes += int((ends[new] - starts[new]).sum())
-        firsts, counts = self._splits.take(numbers), np.diff(self._splits).take(numbers)
+        firsts = self._splits.take(numbers)
+        counts = self._splits.take(numbers + 1) - firsts
         id_ends = np.cumsum(counts)
         places = np.repeat(firsts - (id_ends - counts), counts)
         ids = self._ids.take(places + np.arange(len(places))).tolist()
@@ -95,7 +95,7 @@ class WordTable:
         if b"\0" in buffer[:-_KEY]:  # it would look like what fills up a key
             zeros = np.flatnonzero(np.frombuffer(buffer, np.uint8, len(buffer) - _KEY) == 0)
             is_short[np.searchsorted(ends, zeros, side="right")] = False
-        count = len(self._splits) - 1
+        count = self._words
         numbers = np.empty(len(starts), np.int64)
         new = []
         short = np.flatnonzero(is_short)
@@ -114,9 +114,19 @@ class WordTable:
     def _learn(self, words: list[str]) -> None:
         """Adds the ids of new words."""
         found = self._find(words)
-        counts = np.fromiter(map(len, found), np.int64, len(found)) // 4
-        self._ids = np.concatenate([self._ids, np.frombuffer(b"".join(found), np.int32)])
-        self._splits = np.concatenate([self._splits, self._splits[-1] + np.cumsum(counts)])
+        ends = self._splits[self._words] + np.cumsum(np.fromiter(map(len, found), np.int64, len(found)) // 4)
+        self._ids = _with_room(self._ids, ends[-1])
+        self._ids[self._splits[self._words] : ends[-1]] = np.frombuffer(b"".join(found), np.int32)
+        self._splits = _with_room(self._splits, self._words + len(words) + 1)
+        self._splits[self._words + 1 : self._words + len(words) + 1] = ends
+        self._words += len(words)
+
+
+def _with_room(values: np.ndarray, count: int) -> np.ndarray:
+    """`values`, in an array of `count` places or more."""
+    if count <= len(values):
+        return values
+    return np.concatenate([values, np.empty(2 * count - len(values), values.dtype)])
 
 
 def _portions(texts: Sequence[str]) -> Iterator[list[str]]:

@@ -1,7 +1,15 @@
-"""The state of a running training, written whole, from which the same run goes on."""
+"""The state of a running training, written whole, from which the same run goes on.
 
+The state before it is kept beside it, for when the newest is damaged: a disk can fail, and a power cut can leave a file
+that looks whole. Each holds a checksum.
+"""
+
+import contextlib
 import dataclasses
 import json
+import os
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,28 +40,86 @@ class Progress:
 
 
 def save_state(path: str | Path, model: keras.Model, progress: Progress) -> None:
-    """Writes every variable of the model and its optimizer, random states included, and the progress."""
+    """Writes every variable of the model and its optimizer, random states included, and the progress.
+
+    What was at `path` is kept as the state before.
+    """
+    path = Path(path)
+    values = {name: np.asarray(variable) for name, variable in _variables(model).items()}
+    metadata = {"progress": json.dumps(dataclasses.asdict(progress)), "checksum": _checksum(values)}
     with written_whole(path, overwrite=True) as temporary:
-        metadata = {"progress": json.dumps(dataclasses.asdict(progress))}
-        save_file({name: np.asarray(variable) for name, variable in _variables(model).items()}, temporary, metadata)
+        save_file(values, temporary, metadata)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())  # on the disk before it takes the place of a good one
+        if path.exists():
+            path.replace(_before(path))
 
 
-def restore_state(path: str | Path, model: keras.Model) -> Progress:
+def has_state(path: str | Path) -> bool:
+    """Whether there is a state to go on from."""
+    return Path(path).exists() or _before(Path(path)).exists()
+
+
+def restore_state(path: str | Path, model: keras.Model, report: Callable[[str], None] = print) -> Progress:
     """Puts the variables back into a model built and compiled alike, and returns the progress.
 
+    Args:
+        path: of the state; where it is damaged or gone, the one before it is taken.
+        model: gets the variables.
+        report: is told so.
+
     Raises:
-        InputError: the file is damaged, or belongs to a model of another shape.
+        InputError: both files are damaged, or the state belongs to a model of another shape.
     """
+    path = Path(path)
+    try:
+        return _restore(path, model)
+    except _DamagedError as error:
+        try:
+            progress = _restore(_before(path), model)
+        except _DamagedError:
+            raise InputError(f"{path}: damaged training state ({error}); pass --overwrite to start again") from error
+        report(f"{path}: damaged ({error}); the state before it is taken")
+        return progress
+
+
+@contextlib.contextmanager
+def saving(folder: Path, done: int) -> Iterator[None]:
+    """A block that saves round number `done` below `folder`.
+
+    Raises:
+        InputError: the disk is full, or cannot be written to.
+    """
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        raise InputError(
+            f"{folder}: cannot save round {done} ({error}); make room there and give the same command again: it goes on "
+            + (f"after round {done - 1}" if done > 1 else "from the start")
+        ) from error
+
+
+class _DamagedError(Exception):
+    """A state that cannot be read."""
+
+
+def _before(path: Path) -> Path:
+    return path.with_stem(f"{path.stem}.before")
+
+
+def _restore(path: Path, model: keras.Model) -> Progress:
     variables = _variables(model)
     try:
         with safe_open(path, framework="np") as file:
-            saved = set(file.keys())
-            if saved != set(variables):
-                raise InputError(f"{path}: holds the state of another model; choose another --out, or --overwrite")
-            values = {name: file.get_tensor(name) for name in saved}
-            progress = Progress(**json.loads(file.metadata()["progress"]))
-    except (SafetensorError, KeyError, json.JSONDecodeError, TypeError) as error:
-        raise InputError(f"{path}: damaged training state ({error}); pass --overwrite to start again") from error
+            names, metadata = set(file.keys()), file.metadata()
+            values = {name: file.get_tensor(name) for name in names}
+            progress, checksum = Progress(**json.loads(metadata["progress"])), metadata["checksum"]
+    except (OSError, SafetensorError, KeyError, json.JSONDecodeError, TypeError) as error:
+        raise _DamagedError(str(error)) from error
+    if checksum != _checksum(values):
+        raise _DamagedError("the checksum is another")
+    if names != set(variables):
+        raise InputError(f"{path}: holds the state of another model; choose another --out, or --overwrite")
     for name, variable in variables.items():
         if tuple(variable.shape) != values[name].shape:
             raise InputError(
@@ -63,6 +129,13 @@ def restore_state(path: str | Path, model: keras.Model) -> Progress:
     for name, variable in variables.items():
         variable.assign(values[name])
     return progress
+
+
+def _checksum(values: Mapping[str, np.ndarray]) -> str:
+    checksum = 0
+    for name in sorted(values):
+        checksum = zlib.crc32(np.ascontiguousarray(values[name]).tobytes(), checksum)
+    return f"{checksum:08x}"
 
 
 def _variables(model: keras.Model) -> dict[str, Any]:

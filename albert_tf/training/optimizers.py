@@ -1,17 +1,18 @@
 """Optimizers that are right where stock Keras 3.15 on TensorFlow is silently wrong.
 
-Two faults, each with a test that shows stock Keras failing (tests/test_training_optimizers.py):
+Three faults, each with a test that shows stock Keras failing (tests/test_training_optimizers.py):
 
 - The gradient of an embedding table arrives as slices, one for each looked-up id. Adam squares each slice by itself,
   so an id that occurs k times in a batch gets a second moment k times too small (every ALBERT has a segment table of
   two rows). Here slices are summed into a dense gradient first.
 - Under tf.distribute, Keras clips each replica's gradient before the sum over replicas. Here the sum is clipped.
+- Under tf.distribute, Keras's loss scaling asks the first replica alone whether gradients are finite. Here all are asked.
 
 The overridden hooks are private to Keras, which is why setup.py pins its minor version.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -50,6 +51,8 @@ class AdamW(CorrectedGradients, keras.optimizers.AdamW):
         weight_decay: decoupled decay, applied as `variable -= learning_rate · weight_decay · variable`.
         undecayed: regular expressions; a variable whose path matches one has no decay. Saved with the optimizer
             (stock Keras forgets its exclusion list).
+        rate_factors: the start of a variable's path → what its learning rate, and with it its decay, is multiplied by; of
+            several that fit the longest counts. Others have 1.
         epsilon: 1e-6 as in google-research/albert.
         **kwargs: as keras.optimizers.AdamW, such as `global_clipnorm`.
     """
@@ -60,17 +63,46 @@ class AdamW(CorrectedGradients, keras.optimizers.AdamW):
         weight_decay: float = 0.01,
         *,
         undecayed: Sequence[str] = UNDECAYED,
+        rate_factors: Mapping[str, float] | None = None,
         epsilon: float = 1e-6,
         **kwargs: Any,
     ) -> None:
         super().__init__(learning_rate, weight_decay=weight_decay, epsilon=epsilon, **kwargs)
         self.undecayed = tuple(undecayed)
+        self.rate_factors = dict(rate_factors or {})
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        learning_rate = ops.cast(learning_rate, variable.dtype) * self._factor(variable)
+        if self._use_weight_decay(variable):
+            self.assign_sub(variable, variable * self.weight_decay * learning_rate)
+        super().update_step(gradient, variable, learning_rate)
+
+    def _apply_weight_decay(self, variables: Sequence[Any]) -> None:
+        """Nothing here, where Keras knows one learning rate for all: see `update_step`."""
 
     def _use_weight_decay(self, variable: Any) -> bool:
         return super()._use_weight_decay(variable) and not _matches(variable, self.undecayed)
 
+    def _factor(self, variable: Any) -> float:
+        fitting = [start for start in self.rate_factors if _path(variable).startswith(start)]
+        return self.rate_factors[max(fitting, key=len)] if fitting else 1.0
+
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"undecayed": list(self.undecayed)}
+        return super().get_config() | {"undecayed": list(self.undecayed), "rate_factors": self.rate_factors}
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
+    """float16 training: the loss is scaled up so that small gradients do not vanish; a step with a gradient that is not
+    finite, on any replica, is left out and the scale halved."""
+
+    def check_finite(self, grads: Sequence[Any]) -> Any:
+        finite = super().check_finite(grads)
+        context = tf.distribute.get_replica_context() if keras.backend.backend() == "tensorflow" else None
+        if context is None or context.num_replicas_in_sync == 1:
+            return finite
+        agreeing = context.all_reduce(tf.distribute.ReduceOp.SUM, tf.cast(finite, tf.float32))
+        return agreeing > context.num_replicas_in_sync - 0.5
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -142,5 +174,9 @@ def _trust_ratio(variable: Any, update: Any) -> Any:
 
 
 def _matches(variable: Any, patterns: Sequence[str]) -> bool:
-    path = getattr(variable, "path", variable.name)
-    return any(re.search(pattern, path) for pattern in patterns)
+    return any(re.search(pattern, _path(variable)) for pattern in patterns)
+
+
+def _path(variable: Any) -> str:
+    """A variable's path, be it Keras's or TensorFlow's."""
+    return str(getattr(variable, "path", variable.name))

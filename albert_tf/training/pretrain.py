@@ -7,13 +7,12 @@ preset in `latest`; OUT appears when the run is finished, whole.
 import functools
 import math
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.config import AlbertConfig
@@ -27,17 +26,26 @@ from albert_tf.errors import InputError
 from albert_tf.presets import load_checkpoint, load_tokenizer
 from albert_tf.tasks.pretraining import TARGETS, AlbertPretrainer
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
-from albert_tf.training.checkpoints import Progress, restore_state, save_state
+from albert_tf.training.checkpoints import Progress, has_state, restore_state, save_state, saving
+from albert_tf.training.compiling import compile_model
+from albert_tf.training.distribution import ONE_DEVICE, Devices, open_devices
 from albert_tf.training.optimizers import AdamW, Lamb
 from albert_tf.training.pretrain_config import PretrainConfig
 from albert_tf.training.rounds import Rounds
-from albert_tf.training.run_folder import STATE_FILE, TENSORBOARD_FOLDER, check_out, work_folder, write_run_folder
+from albert_tf.training.run_folder import (
+    STATE_FILE,
+    TENSORBOARD_FOLDER,
+    check_out,
+    shared_work_folder,
+    write_run_folder,
+)
 from albert_tf.training.schedules import LinearWarmupDecay
 from albert_tf.training.starting_point import backbone_options, config_changes, scratch_config
 from albert_tf.training.throughput import peak_flops, training_flops
 
 LATEST_FOLDER = "latest"
 _INPUTS = (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK, MASKED_POSITIONS)
+_SHARES = ("word_scale", "text_scale")
 _SHOWN = (
     "masked_lm_loss",
     "sentence_order_loss",
@@ -64,16 +72,21 @@ def pretrain(run: PretrainConfig, *, overwrite: bool = False, report: Callable[[
             number.
     """
     check_out(run.out, overwrite=overwrite)
+    devices = open_devices(run.strategy)
+    devices.check_batch_size(run.batch_size)
     data = PretrainingData(run.data)
     keras.utils.set_random_seed(run.seed)
-    model = build_pretrainer(run, data)
+    with devices.scope():
+        model = build_pretrainer(run, data)
     report(
         f"{data.num_examples:,} texts of {data.num_tokens:,} tokens, up to {data.max_length} long; "
         f"{model.count_params():,} parameters"
     )
-    work = work_folder(run, overwrite=overwrite)
-    progress = train_rounds(run, model, data, work, report)
+    work = shared_work_folder(run, devices, overwrite=overwrite)
+    progress = train_rounds(run, model, data, work, report, devices)
     summary = {"parameters": model.count_params(), **progress.history[-1]}
+    if not devices.is_chief:
+        return summary
 
     def write_model(folder: Path) -> None:
         model.save_pretrained(folder, data.tokenizer)
@@ -112,46 +125,53 @@ def build_pretrainer(run: PretrainConfig, data: PretrainingData) -> AlbertPretra
 
 
 def train_rounds(
-    run: PretrainConfig, model: AlbertPretrainer, data: PretrainingData, work: Path, report: Callable[[str], None]
+    run: PretrainConfig,
+    model: AlbertPretrainer,
+    data: PretrainingData,
+    work: Path,
+    report: Callable[[str], None],
+    devices: Devices = ONE_DEVICE,
 ) -> Progress:
     """Trains in rounds, validating and saving the state after each; goes on from a saved state."""
     num_rounds = math.ceil(run.steps / run.round_steps)
     schedule = LinearWarmupDecay(run.learning_rate, round(run.warmup * run.steps), num_rounds * run.round_steps)
     optimizer_class = Lamb if run.optimizer == "lamb" else AdamW
-    optimizer = optimizer_class(schedule, run.weight_decay, global_clipnorm=run.clip_norm or None)
-    # Lengths differ from batch to batch: XLA would compile each of them.
-    model.compile(optimizer, jit_compile=False)
-    optimizer.build(model.trainable_variables)
+    with devices.scope():
+        optimizer = optimizer_class(schedule, run.weight_decay, global_clipnorm=run.clip_norm or None)
+        compile_model(model, optimizer, precision=run.precision, accumulate=run.accumulate, jit=devices.jit)
     progress = Progress(data=data.digest)
-    if (work / STATE_FILE).exists():
-        progress = restore_state(work / STATE_FILE, model)
+    if has_state(work / STATE_FILE):
+        progress = restore_state(work / STATE_FILE, model, report)
         if progress.data != data.digest:
             raise InputError(f"{run.data}: other data than the interrupted run's; --overwrite starts again")
         report(f"going on after round {progress.round} of {num_rounds}")
     rules = MaskingRules(rate=run.masked_share, max_ngram=run.max_ngram)
     start_step = progress.round * run.round_steps
-    batches = functools.partial(data.batches, run.batch_size, rules, run.seed, start_step)
-    held_out = pretraining_dataset(functools.partial(data.held_out_batches, run.batch_size, rules, run.seed))
-    # Without its size Keras would take the end of the data for a fault.
-    held_out = held_out.apply(tf.data.experimental.assert_cardinality(num_batches(data.num_held_out, run.batch_size)))
+    shard = (devices.worker, devices.workers)
+    batches = functools.partial(data.batches, run.batch_size, rules, run.seed, start_step, shard=shard)
+    held_out = functools.partial(data.held_out_batches, run.batch_size, rules, run.seed)
+    held_out_data = devices.dataset(lambda own: pretraining_dataset(lambda: _copies(held_out, own, devices)))
+    held_out_steps = num_batches(data.num_held_out, run.batch_size)
     peak = peak_flops(run.precision)
 
     def after_round(figures: dict[str, float]) -> dict[str, float]:
         figures |= _speed(model.backbone.config, figures, run, data, peak)
-        valid = model.evaluate(held_out, verbose=0, return_dict=True)
+        valid = model.evaluate(held_out_data, steps=held_out_steps, verbose=0, return_dict=True)
         figures |= {f"valid_{name}": float(value) for name, value in valid.items() if name != "tokens"}
         progress.history.append(figures)
         progress.round += 1
-        model.save_pretrained(work / LATEST_FOLDER, data.tokenizer, overwrite=True)
-        save_state(work / STATE_FILE, model, progress)
+        if devices.is_chief:
+            with saving(work, progress.round):
+                model.save_pretrained(work / LATEST_FOLDER, data.tokenizer, overwrite=True)
+                save_state(work / STATE_FILE, model, progress)
         return figures
 
-    log_folder = work / TENSORBOARD_FOLDER
+    log_folder = work / TENSORBOARD_FOLDER if devices.is_chief else None
     rounds = Rounds(after_round, run.round_steps, num_rounds, run.batch_size, log_folder, report, _SHOWN)
     try:
         if progress.round < num_rounds:
             model.fit(
-                pretraining_dataset(batches),
+                devices.dataset(lambda own: pretraining_dataset(lambda: _parts(batches, own))),
                 initial_epoch=progress.round,
                 epochs=num_rounds,
                 steps_per_epoch=run.round_steps,
@@ -165,8 +185,29 @@ def train_rounds(
 
 
 def pretraining_dataset(batches: Callable[[], Iterable[dict[str, np.ndarray]]]) -> Any:
-    """Batches of `PretrainingData` as what `AlbertPretrainer.fit` takes."""
+    """Batches of `PretrainingData` as what `AlbertPretrainer.fit` takes; `batches` begins a pass over them."""
     return array_dataset(batches, _INPUTS, TARGETS)
+
+
+def _parts(batches: Callable[[], Iterable[dict[str, np.ndarray]]], count: int) -> Iterator[dict[str, np.ndarray]]:
+    """Each batch in so many parts, one for each of this worker's replicas."""
+    for batch in batches():
+        size = len(batch[TOKEN_IDS]) // count
+        for start in range(0, count * size, size):
+            yield {name: rows[start : start + size] for name, rows in batch.items()}
+
+
+def _copies(
+    batches: Callable[[], Iterable[dict[str, np.ndarray]]], count: int, devices: Devices
+) -> Iterator[dict[str, np.ndarray]]:
+    """Each batch for every replica: so many times, or, where Keras divides batches, repeated within itself.
+
+    Batches of held-out texts do not come in sizes that can be divided. Means stay what they are.
+    """
+    tiles = 1 if devices.strategy else devices.replicas
+    for batch in batches():
+        whole = {name: np.concatenate([rows] * tiles) for name, rows in batch.items()}
+        yield from [whole | {name: whole[name] / np.float32(devices.replicas) for name in _SHARES}] * count
 
 
 def _meaning(tokenizer: AlbertTokenizer) -> tuple[Any, ...]:

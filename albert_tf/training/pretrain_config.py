@@ -3,7 +3,7 @@
 import dataclasses
 
 from albert_tf.errors import InputError
-from albert_tf.training.settings import PRECISIONS, Settings, flag
+from albert_tf.training.settings import PRECISIONS, STRATEGIES, Settings, flag
 
 OPTIMIZERS = ("lamb", "adamw")
 
@@ -21,6 +21,9 @@ class PretrainConfig(Settings):
     source: str | None = flag(None, "go on from this checkpoint, which has both pretraining heads", flag="--from")
     steps: int = flag(125_000, "updates")
     batch_size: int = flag(32, "texts an update, over all devices")
+    accumulate: int = flag(
+        1, "parts of a batch, on each device, gone through one after the other: the same update in less memory"
+    )
     optimizer: str = flag("lamb", "as published, or AdamW for small batches", choices=OPTIMIZERS)
     learning_rate: float = flag(0.00176, "peak learning rate; the default goes with lamb and batches of 4,096")
     warmup: float = flag(0.025, "share of the steps with rising learning rate")
@@ -35,13 +38,16 @@ class PretrainConfig(Settings):
     )
     precision: str = flag("float32", "arithmetic of the encoder", choices=PRECISIONS)
     rematerialize: bool = flag(False, "compute activations twice to save memory")
+    strategy: str = flag(
+        "one", "where it is trained: one device, all of this machine, several workers, a TPU", choices=STRATEGIES
+    )
     seed: int = flag(0, "of the order of texts, swaps, masks, new weights and dropout")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.source is None) == (self.from_scratch is None):
             raise InputError("give either --from CHECKPOINT, or --from-scratch CONFIG to begin with random weights")
-        for name in ("steps", "batch_size", "max_ngram", "round_steps"):
+        for name in ("steps", "batch_size", "accumulate", "max_ngram", "round_steps"):
             self.check_range(name, 1)
         for name in ("learning_rate", "masked_share"):
             self.check_range(name, 0.0, open_low=True)

@@ -14,6 +14,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from albert_tf.errors import InputError
 
 
+class DivergedError(InputError):
+    """The loss or a weight is no longer a finite number."""
+
+
 class Rounds(keras.callbacks.Callback):
     """A Keras epoch of `fit` is one round: some steps, then a validation.
 
@@ -21,13 +25,13 @@ class Rounds(keras.callbacks.Callback):
         after_round: gets the round's training figures, validates and saves, and returns all figures.
         round_steps: steps in a round.
         num_rounds: rounds in the run.
-        batch_size: for examples per second.
+        batch_size: examples of a step, in the mean, for examples per second.
         shown: the figures of a round's line.
-        log_folder: where TensorBoard's files go.
+        log_folder: where TensorBoard's files go; None for none.
         report: receives one line a round.
 
     Raises:
-        InputError: from `fit`, when the loss or a weight is no longer a finite number.
+        DivergedError: from `fit`, when the loss or a weight is no longer a finite number.
     """
 
     def __init__(
@@ -35,8 +39,8 @@ class Rounds(keras.callbacks.Callback):
         after_round: Callable[[dict[str, float]], dict[str, float]],
         round_steps: int,
         num_rounds: int,
-        batch_size: int,
-        log_folder: Path,
+        batch_size: float,
+        log_folder: Path | None,
         report: Callable[[str], None],
         shown: Sequence[str] = ("loss", "valid_loss", "valid_accuracy"),
     ) -> None:
@@ -45,7 +49,9 @@ class Rounds(keras.callbacks.Callback):
         self.shown = shown
         self.round_steps, self.num_rounds, self.batch_size = round_steps, num_rounds, batch_size
         self.report = report
-        self.writer = tf.summary.create_file_writer(str(log_folder))
+        self.seconds: list[float] = []  # of each round, validation included
+        summary = tf.summary
+        self.writer = summary.create_file_writer(str(log_folder)) if log_folder else summary.create_noop_writer()
         self.bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -84,11 +90,15 @@ class Rounds(keras.callbacks.Callback):
             for name, value in figures.items():
                 tf.summary.scalar(name, value)
         shown = {name: figures[name] for name in self.shown if name in figures}
-        line = " · ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in shown.items())
-        self.report(f"round {epoch + 1}/{self.num_rounds}: {line}")
+        parts = [f"{name.replace('_', ' ')} {_number(value)}" for name, value in shown.items()]
+        parts.append(f"{_number(figures['examples_per_second'])} examples/s")
+        self.seconds.append(time.perf_counter() - self.started)
+        if left := (self.num_rounds - epoch - 1) * sum(self.seconds) / len(self.seconds):
+            parts.append(f"{_duration(left)} left")
+        self.report(f"round {epoch + 1}/{self.num_rounds}: {' · '.join(parts)}")
 
-    def _diverged(self, what: str) -> InputError:
-        return InputError(
+    def _diverged(self, what: str) -> DivergedError:
+        return DivergedError(
             f"{what} at step {int(self.model.optimizer.iterations)}: start again (--overwrite) with a lower "
             "--learning-rate or a longer --warmup; the state after the last whole round is kept until then"
         )
@@ -100,4 +110,12 @@ class Rounds(keras.callbacks.Callback):
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4f}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.4f}"
+
+
+def _duration(seconds: float) -> str:
+    """To two units: "45 s", "3 min 20 s", "2 h 5 min"."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 1:
+        return f"{rest} s"
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,10 +1,19 @@
 """`RunConfig`: what a fine-tuning run is told, with a subclass for each task."""
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
+from albert_tf.data.glue import refuse_folders, run_settings
 from albert_tf.errors import InputError
+from albert_tf.inference.question_answering import HEADS, LANGUAGES
+from albert_tf.inference.similarity import OBJECTIVES, POOLINGS
+from albert_tf.training.recipes import RECIPE_HELP, recipe_fields
 from albert_tf.training.settings import PRECISIONS, Settings, flag
+
+FROZEN_PARTS = ("embeddings", "encoder", "backbone")
+LOW_RANK_LAYERS = ("query-value", "attention", "all")
+
+_LANGUAGES = ("auto", *LANGUAGES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,12 +22,14 @@ class RunConfig(Settings):
 
     Attributes:
         task: the task's name on the command line, a key of `albert_tf.training.finetune.TASKS`.
+        metrics: the figures that can pick the best weights, the usual one first.
 
     Raises:
         InputError: a value that cannot be used, by field; neither or both of `source` and `from_scratch`.
     """
 
     task: ClassVar[str]
+    metrics: ClassVar[tuple[str, ...]]
 
     train: str = flag(dataclasses.MISSING, "training file: .tsv, .csv or .jsonl")
     valid: str | None = flag(None, "validation file; without one the last weights are kept")
@@ -27,8 +38,14 @@ class RunConfig(Settings):
     tokenizer: str | None = flag(
         None, "vocabulary for --from-scratch: *.model, *.spm, vocab.txt, or a tokenizer's folder"
     )
+    recipe: str | None = flag(None, RECIPE_HELP)
     epochs: float = flag(3.0, "passes over the training file")
-    batch_size: int = flag(32, "examples a step")
+    steps: int | None = flag(None, "updates, instead of --epochs; default: as many as the epochs have")
+    batch_size: int = flag(32, "examples an update")
+    batch_tokens: int | None = flag(
+        None, "most tokens an update, padding included, instead of --batch-size; default: no limit"
+    )
+    accumulate: int = flag(1, "parts of a batch, gone through one after the other: the same update in less memory")
     learning_rate: float = flag(2e-5, "peak learning rate; from scratch more, 1e-4 to 1e-3")
     warmup: float = flag(0.1, "share of the steps with rising learning rate")
     weight_decay: float = flag(0.01, "AdamW decay of all but layer norms and biases")
@@ -36,11 +53,27 @@ class RunConfig(Settings):
     max_length: int = flag(512, "longest input in tokens; longer texts are cut")
     hidden_dropout: float | None = flag(None, "encoder dropout; default: the checkpoint's (0 for v2)")
     attention_dropout: float | None = flag(None, "attention dropout; default: the checkpoint's (0 for v2)")
+    layer_decay: float = flag(
+        1.0,
+        "what the learning rate is multiplied by from head to top layer, from each to the next, and to the embeddings",
+    )
+    freeze: str | None = flag(
+        None,
+        "what keeps its weights: embeddings; encoder, with them; backbone, with the pooler; or N, the embeddings and the "
+        "first N layers, where layers have weights of their own; default: nothing",
+    )
+    lora_rank: int | None = flag(
+        None, "train low-rank additions to the encoder's matrices instead of its weights; default: the weights"
+    )
+    lora_alpha: float | None = flag(None, "additions count alpha / rank times; default: the rank")
+    lora_layers: str = flag("query-value", "which matrices get additions", choices=LOW_RANK_LAYERS)
+    patience: int | None = flag(None, "stop after so many validations that are not better; default: never")
     validate_every: int | None = flag(None, "steps between validations; default: once an epoch")
     # Of losses and errors the lowest value is the best, of others the highest.
     best_metric: str = flag("loss", "validation figure that picks the weights kept")
     precision: str = flag("float32", "arithmetic of the encoder", choices=PRECISIONS)
     rematerialize: bool = flag(False, "compute activations twice to save memory")
+    jit: bool = flag(False, "compile steps with XLA, on one device; lengths are rounded up to few")
     seed: int = flag(0, "of the order of examples, new weights and dropout")
 
     def __post_init__(self) -> None:
@@ -53,13 +86,44 @@ class RunConfig(Settings):
             raise InputError("--tokenizer goes with --from-scratch; a checkpoint brings its own")
         for name in ("epochs", "learning_rate"):
             self.check_range(name, 0.0, open_low=True)
-        for name, lowest in (("batch_size", 1), ("max_length", 3), ("validate_every", 1)):
-            self.check_range(name, lowest)
+        for name in ("steps", "batch_size", "batch_tokens", "accumulate", "lora_rank", "patience", "validate_every"):
+            self.check_range(name, 1)
+        self.check_range("max_length", 3)
         for name in ("warmup", "hidden_dropout", "attention_dropout"):
             self.check_range(name, 0.0, 1.0)
         for name in ("weight_decay", "clip_norm"):
             self.check_range(name, 0.0)
         self.check_range("seed", 0, 2**32)  # NumPy takes no larger one
+        self.check_range("lora_alpha", 0.0, open_low=True)
+        self.check_range("layer_decay", 0.0, 1.0 + 1e-9, open_low=True)
+        self._check_combinations()
+
+    def _check_combinations(self) -> None:
+        if self.patience is not None and self.valid is None:
+            raise InputError("--patience: goes with --valid, whose figures it waits for")
+        numbered = self.freeze is not None and self.freeze.isascii() and self.freeze.isdigit() and int(self.freeze) > 0
+        if self.freeze not in (None, *FROZEN_PARTS) and not numbered:
+            raise InputError(
+                f"--freeze: expected {', '.join(FROZEN_PARTS)} or a number of layers from 1, got {self.freeze!r}"
+            )
+        if self.lora_rank is None and self.lora_alpha is not None:
+            raise InputError("--lora-alpha goes with --lora-rank")
+        if self.lora_rank is not None and numbered:
+            raise InputError(f"--freeze {self.freeze}: --lora-rank freezes all layers already; leave it out")
+        if self.jit and (self.accumulate > 1 or self.batch_tokens is not None):
+            other = "--accumulate" if self.accumulate > 1 else "--batch-tokens"
+            raise InputError(
+                f"--jit does not go with {other}: XLA compiles every size of a batch or part anew; leave one out"
+            )
+
+    @classmethod
+    def of(cls, **given: Any) -> Self:
+        """The settings with these fields; others have those of the recipe, if one is given, or their defaults."""
+        recipe = given.get("recipe")
+        fields = {} if recipe is None else recipe_fields(recipe, cls.task)
+        if "epochs" in given:
+            fields.pop("steps", None)
+        return cls(**fields | given)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,24 +147,76 @@ class TextRun(HeadRun):
 
 
 @dataclasses.dataclass(frozen=True)
-class ClassificationRun(TextRun):
+class GlueRun(TextRun):
+    """Settings of a run on such a table, or on the files of a task of GLUE."""
+
+    glue: str | None = flag(None, "the files are those of this task of GLUE, such as SST-2; --train may be its folder")
+
+    def __post_init__(self) -> None:
+        columns = (self.text_column, self.pair_column, self.label_column)
+        settings = {"best_metric": self.metrics[0]}
+        if self.glue is not None:
+            settings |= run_settings(self.glue, self.train, self.valid, task=self.task, columns=columns)
+        else:
+            refuse_folders(self.train, self.valid)
+        for name, value in settings.items():
+            if name != "best_metric" or not self.best_metric:
+                object.__setattr__(self, name, value)
+        super().__post_init__()
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassificationRun(GlueRun):
     """Settings of a text classifier's run."""
 
     task: ClassVar[str] = "classification"
     metrics: ClassVar[tuple[str, ...]] = ("accuracy", "f1", "macro_f1", "matthews_correlation", "loss")
 
     label_file: str | None = flag(None, "labels in the order wanted, one a line; default: those found, sorted")
-    best_metric: str = flag("accuracy", "validation figure that picks the weights kept", choices=metrics)
+    class_weights: str | None = flag(
+        None, "what each label counts in the loss: balanced, or a number for each label in their order: 1,2.5"
+    )
+    label_smoothing: float = flag(0.0, "share of the wanted probability that is spread over all labels")
+    best_metric: str = flag(
+        None,
+        "validation figure that picks the weights kept (default accuracy, with --glue the task's own)",
+        choices=metrics,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_range("label_smoothing", 0.0, 1.0)
 
 
 @dataclasses.dataclass(frozen=True)
-class RegressionRun(TextRun):
+class MultiLabelRun(TextRun):
+    """Settings of a run on texts with several labels."""
+
+    task: ClassVar[str] = "multi-label"
+    metrics: ClassVar[tuple[str, ...]] = ("micro_f1", "macro_f1", "subset_accuracy", "loss")
+
+    label_separator: str = flag(",", "what stands between the labels of a text in a table; .jsonl has lists")
+    label_file: str | None = flag(None, "labels in the order wanted, one a line; default: those found, sorted")
+    threshold: float = flag(0.5, "a label is given where its probability is above this")
+    best_metric: str = flag("micro_f1", "validation figure that picks the weights kept", choices=metrics)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_range("threshold", 0.0, 1.0, open_low=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class RegressionRun(GlueRun):
     """Settings of a text regressor's run."""
 
     task: ClassVar[str] = "regression"
     metrics: ClassVar[tuple[str, ...]] = ("spearman", "pearson", "loss", "mean_absolute_error")
 
-    best_metric: str = flag("spearman", "validation figure that picks the weights kept", choices=metrics)
+    best_metric: str = flag(
+        None,
+        "validation figure that picks the weights kept (default spearman, with --glue the task's own)",
+        choices=metrics,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,10 +244,95 @@ class TaggingRun(HeadRun):
     best_metric: str = flag("f1", "validation figure that picks the weights kept", choices=metrics)
 
 
+@dataclasses.dataclass(frozen=True)
+class SimilarityRun(RunConfig):
+    """Settings of a sentence encoder's run."""
+
+    task: ClassVar[str] = "similarity"
+    correlations: ClassVar[tuple[str, ...]] = ("spearman", "pearson")
+    retrieval: ClassVar[tuple[str, ...]] = ("mean_reciprocal_rank", "recall_at_1", "recall_at_5", "recall_at_10")
+    metrics: ClassVar[tuple[str, ...]] = correlations + retrieval
+
+    train: str = flag(dataclasses.MISSING, "pairs or triples of texts: .tsv, .csv or .jsonl")
+    valid: str | None = flag(None, "validation file: pairs with scores, or pairs that belong together")
+    text_column: str | None = flag(None, "column of the text: a name, or a number from 0 for a file without header")
+    pair_column: str | None = flag(None, "column of the second text")
+    label_column: str | None = flag(None, "column of the score or label")
+    negative_column: str | None = flag(None, "column of a third text, which does not belong to the first")
+    positive_label: str | None = flag(None, "train on the pairs with this label, as texts that belong together")
+    negative_label: str | None = flag(None, "with it: the label of texts that do not, to make triples")
+    label_file: str | None = flag(None, "softmax: labels in the order wanted, one a line; default: those found, sorted")
+    loss: str = flag(
+        "cosine",
+        "cosine: its square distance from the score; contrastive: the other texts of a batch are wrong; softmax: the label",
+        choices=OBJECTIVES,
+    )
+    pooling: str = flag("mean", "the embedding: mean of the tokens, or the first token", choices=POOLINGS)
+    raw_embeddings: bool = flag(False, "leave embeddings at their own length instead of 1")
+    max_score: float = flag(5.0, "cosine: the score of two texts that mean the same")
+    scale: float = flag(20.0, "contrastive: what cosines are multiplied by")
+    best_metric: str = flag("spearman", "validation figure that picks the weights kept", choices=metrics)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_range("max_score", 0.0, open_low=True)
+        self.check_range("scale", 0.0, open_low=True)
+        if self.loss == "contrastive" and self.batch_size < 2:
+            raise InputError(
+                "--batch-size: expected at least 2 for --loss contrastive, whose wrong answers are the others' texts"
+            )
+        if self.negative_label is not None and self.positive_label is None:
+            raise InputError("--negative-label goes with --positive-label")
+        if self.positive_label is not None and self.loss != "contrastive":
+            raise InputError(f"--positive-label goes with --loss contrastive, not with {self.loss}")
+        if self.label_file is not None and self.loss != "softmax":
+            raise InputError(f"--label-file goes with --loss softmax, not with {self.loss}")
+
+
+@dataclasses.dataclass(frozen=True)
+class QuestionAnsweringRun(RunConfig):
+    """Settings of a question answerer's run; the defaults are those of google-research/albert for SQuAD."""
+
+    task: ClassVar[str] = "question-answering"
+    metrics: ClassVar[tuple[str, ...]] = ("f1", "exact_match")
+
+    train: str = flag(dataclasses.MISSING, "training file: SQuAD 1.1, SQuAD 2.0 or CMRC, .json")
+    epochs: float = flag(2.0, "passes over the training file")
+    batch_size: int = flag(48, "rows a step, of a question with a part of its passage")
+    learning_rate: float = flag(5e-5, "peak learning rate; from scratch more, 1e-4 to 1e-3")
+    max_length: int = flag(384, "longest input in tokens; longer passages are read in parts")
+    head: str = flag(
+        "span", "span: start and end; squad2: ends that depend on the start, and a class for no answer", choices=HEADS
+    )
+    doc_stride: int = flag(128, "tokens from the start of one part of a passage to the start of the next")
+    max_query_length: int = flag(64, "tokens of a question that are kept")
+    max_answer_length: int = flag(30, "the most tokens of an answer")
+    n_best: int = flag(20, "spans that are looked at")
+    start_beams: int = flag(5, "squad2: starts that are looked at")
+    end_beams: int = flag(5, "squad2: ends that are looked at for each start")
+    language: str = flag(
+        "auto",
+        "whose rules compare answers: english as SQuAD, chinese as CMRC; auto: by the passages",
+        choices=_LANGUAGES,
+    )
+    leave_out_unusable: bool = flag(False, "leave out questions whose answer is not in the passage, and say how many")
+    classifier_dropout: float = flag(0.1, "squad2: dropout in the class for no answer")
+    best_metric: str = flag("f1", "validation figure that picks the weights kept", choices=metrics)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("doc_stride", "max_query_length", "max_answer_length", "n_best", "start_beams", "end_beams"):
+            self.check_range(name, 1)
+        self.check_range("classifier_dropout", 0.0, 1.0)
+
+
 # Each task's settings and what it is, for the command line.
 RUNS: tuple[tuple[type[RunConfig], str], ...] = (
     (ClassificationRun, "one label for a text or a pair of texts"),
+    (MultiLabelRun, "any number of labels for a text or a pair of texts"),
     (RegressionRun, "a number for a text or a pair of texts"),
     (TaggingRun, "a label for each word, such as named entities: CoNLL columns or JSON lines"),
     (MultipleChoiceRun, "one of several answers to a question, with or without a passage: RACE or ARC files"),
+    (QuestionAnsweringRun, "the part of a passage that answers a question, or none: SQuAD or CMRC files"),
+    (SimilarityRun, "an embedding for a text, such that texts of like meaning are near each other"),
 )

@@ -11,6 +11,8 @@ from typing import Any
 from albert_tf.errors import InputError
 from albert_tf.evaluation.report import plot_history, write_json
 from albert_tf.files import refuse_other_folder, written_whole
+from albert_tf.training.checkpoints import has_state
+from albert_tf.training.distribution import Devices
 from albert_tf.training.settings import Settings
 
 RUN_FILE = "run.json"
@@ -27,6 +29,12 @@ def check_out(out: str | Path, *, overwrite: bool) -> None:
     refuse_other_folder(path, RUN_FILE, "a run folder", overwrite=overwrite)
 
 
+def work_path(run: Settings) -> Path:
+    """Where the state of a run is while it is under way."""
+    out = Path(run.out)
+    return out.with_name(f"{out.name}.training")
+
+
 def work_folder(run: Settings, *, overwrite: bool) -> Path:
     """The folder of the run's state: a new one, or that of an interrupted run with the same settings.
 
@@ -37,11 +45,10 @@ def work_folder(run: Settings, *, overwrite: bool) -> Path:
     Raises:
         InputError: an interrupted run with other settings, or a folder that no run made.
     """
-    out = Path(run.out)
-    work = out.with_name(f"{out.name}.training")
+    work = work_path(run)
     if work.exists():
         refuse_other_folder(work, RUN_FILE, "the state of a run", overwrite=True)
-        if not overwrite and (work / STATE_FILE).exists():
+        if not overwrite and has_state(work / STATE_FILE):
             _refuse_other_settings(work, run)
             return work
         shutil.rmtree(work)
@@ -49,6 +56,14 @@ def work_folder(run: Settings, *, overwrite: bool) -> Path:
         temporary.mkdir()
         (temporary / RUN_FILE).write_text(run.to_json(), encoding="utf-8")
     return work
+
+
+def shared_work_folder(run: Settings, devices: Devices, *, overwrite: bool) -> Path:
+    """`work_folder` of a run of several workers: the chief makes it, the others wait for it."""
+    if devices.is_chief:
+        work_folder(run, overwrite=overwrite)
+    devices.wait_for_all()
+    return work_path(run)
 
 
 def write_run_folder(

@@ -10,7 +10,9 @@ from typing import Any, Self, cast
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
 
-PRECISIONS = ("float32", "mixed_bfloat16")
+PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
+# One device, all of this machine, several workers, a TPU: albert_tf.training.distribution.
+STRATEGIES = ("one", "mirrored", "multiworker", "tpu")
 
 
 def flag(default: Any, help_text: str, **extra: Any) -> Any:
@@ -64,10 +66,13 @@ class Settings:
 
     @classmethod
     def add_flags(cls, parser: argparse.ArgumentParser) -> None:
-        """One option for each field, with its type, choices and default."""
+        """One option for each field, with its type, choices and default.
+
+        What is not given is not in the parsed flags: `from_flags` can tell a default from the same value given.
+        """
         for field in dataclasses.fields(cls):
             name = cls.flag_name(field.name)
-            kwargs: dict[str, Any] = {"dest": field.name, "help": field.metadata["help"]}
+            kwargs: dict[str, Any] = {"dest": field.name, "help": field.metadata["help"], "default": argparse.SUPPRESS}
             if field.type is bool:
                 parser.add_argument(name, action="store_true", **kwargs)
                 continue
@@ -80,7 +85,6 @@ class Settings:
             parser.add_argument(
                 name,
                 type=kind,
-                default=None if required else field.default,
                 choices=choices,
                 required=required,
                 metavar=None if choices else ("N" if kind is not str else "VALUE"),
@@ -90,7 +94,13 @@ class Settings:
     @classmethod
     def from_flags(cls, args: argparse.Namespace) -> Self:
         """The settings that parsed flags describe."""
-        return cls(**{field.name: getattr(args, field.name) for field in dataclasses.fields(cls)})
+        names = [field.name for field in dataclasses.fields(cls) if hasattr(args, field.name)]
+        return cls.of(**{name: getattr(args, name) for name in names})
+
+    @classmethod
+    def of(cls, **given: Any) -> Self:
+        """The settings with these fields; the others have their defaults."""
+        return cls(**given)
 
     @classmethod
     def read(cls, path: str | Path) -> Self:

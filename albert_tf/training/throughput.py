@@ -33,7 +33,7 @@ def training_flops(config: AlbertConfig, tokens: float, length: float, predictio
 
 def peak_flops(precision: str) -> float:
     """Floating-point operations a second of a large matrix multiplication on this machine, best of a few."""
-    dtype = tf.bfloat16 if precision == "mixed_bfloat16" else tf.float32
+    dtype = {"mixed_bfloat16": tf.bfloat16, "mixed_float16": tf.float16}.get(precision, tf.float32)
     matrix = tf.cast(tf.random.stateless_uniform((_MATRIX, _MATRIX), seed=(0, 0)), dtype)
     multiply = tf.function(lambda: tf.reduce_sum(matrix @ matrix))
     multiply().numpy()

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.data.schema import TextExample
-from albert_tf.data.tables import encode_values, read_examples
+from albert_tf.data.tables import encode_values
 from albert_tf.inference.runner import Prepared
 from albert_tf.tasks.regression import AlbertTextRegressor
 from albert_tf.training.run_config import RegressionRun
+from albert_tf.training.tasks.classification import read_run_examples
 from albert_tf.training.tasks.finetune_task import TrainingRows
 
 
@@ -19,9 +20,7 @@ class FinetuneRegression:
     metric = "spearman"
 
     def read(self, run: RegressionRun, path: str, report: Callable[[str], None]) -> list[TextExample]:
-        return read_examples(
-            path, text_column=run.text_column, pair_column=run.pair_column, label_column=run.label_column
-        )
+        return read_run_examples(run, path, report)
 
     def head_settings(self, run: RegressionRun, examples: Sequence[TextExample]) -> dict[str, Any]:
         return {"classifier_dropout": run.classifier_dropout}

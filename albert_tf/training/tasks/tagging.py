@@ -23,7 +23,7 @@ class FinetuneTagging:
     metric = "f1"
 
     def read(self, run: TaggingRun, path: str, report: Callable[[str], None]) -> list[TaggedExample]:
-        return read_tagged(path)
+        return read_tagged(path, report)
 
     def head_settings(self, run: TaggingRun, examples: Sequence[TaggedExample]) -> dict[str, Any]:
         found = Counter(label for example in examples for label in example.labels or ())

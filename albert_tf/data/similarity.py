@@ -1,0 +1,142 @@
+"""Pairs of texts with scores or labels, pairs that belong together, and triples, for training and judging embeddings."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from albert_tf.data.rows import format_of, json_rows, start_of, table_rows
+from albert_tf.data.schema import TextExample
+from albert_tf.data.tables import Column, encode_values, read_examples
+from albert_tf.errors import InputError
+from albert_tf.files import read_text
+
+# Text, pair and negative, beside the columns that `read_examples` knows.
+_TRIPLES = (("anchor", "positive", "negative"), ("query", "positive", "negative"), ("sent0", "sent1", "hard_neg"))
+
+
+@dataclasses.dataclass(frozen=True)
+class SimilarityExample(TextExample):
+    """Texts that are compared.
+
+    Attributes:
+        text: the first text (the anchor).
+        pair: the second; of a text alone, None.
+        label: a score or label, or None for two texts that belong together.
+        negative: a third one, which does not belong to the first.
+    """
+
+    negative: str | None = None
+
+
+def read_similarity(
+    path: str | Path,
+    *,
+    text_column: Column | None = None,
+    pair_column: Column | None = None,
+    label_column: Column | None = None,
+    negative_column: Column | None = None,
+) -> list[SimilarityExample]:
+    """Reads pairs or triples from a table; see `read_examples` for the files and the columns found by themselves.
+
+    Beside those, "anchor" + "positive", "query" + "positive" and "sent0" + "sent1" are found, with "negative" or
+    "hard_neg" as the third text. A label is kept where there is one.
+
+    Raises:
+        InputError: as `read_examples`; no second text; or a blank third one.
+    """
+    asked = (text_column, pair_column, label_column, negative_column)
+    numbered = all(isinstance(column, int) or column.isdecimal() for column in asked if column is not None)
+    kind = format_of(path, None)
+    header = None if kind == "jsonl" else not numbered or asked == (None,) * 4
+    if text_column is None and pair_column is None and header is not False:
+        text_column, pair_column, negative_column = _usual_triple(path, kind, negative_column)
+    examples = read_examples(
+        path,
+        text_column=text_column,
+        pair_column=pair_column,
+        label_column=label_column,
+        header=header,
+        labels_required=False,
+    )
+    if examples[0].pair is None:
+        raise InputError(f"{path}: expected two texts in each row, found one; choose the second with --pair-column")
+    negatives: list[str | None] = [None] * len(examples)
+    if negative_column is not None:
+        read = read_examples(path, text_column=negative_column, header=header, labels_required=False)
+        negatives = [example.text for example in read]
+        if (row := next((n for n, text in enumerate(read, start=1) if not text.text.strip()), None)) is not None:
+            raise InputError(f"{path}, row {row}: expected a third text that does not belong to the first, found none")
+    return [
+        SimilarityExample(example.text, example.pair, example.label, negative)
+        for example, negative in zip(examples, negatives, strict=True)
+    ]
+
+
+def _usual_triple(
+    path: str | Path, kind: str, negative: Column | None
+) -> tuple[Column | None, Column | None, Column | None]:
+    """The columns of anchor, positive and negative where the file has such; None for what is left to be found."""
+    content = read_text(path)
+    names, _ = json_rows(content, path) if kind == "jsonl" else table_rows(content, path, kind, header=True)
+    known = {name.strip().casefold(): name for name in names}
+    for text_name, pair_name, negative_name in _TRIPLES:
+        if text_name in known and pair_name in known:
+            return known[text_name], known[pair_name], negative or known.get(negative_name)
+    return None, None, negative
+
+
+def belonging_together(
+    examples: Sequence[SimilarityExample], positive: str, negative: str | None, source: str | Path
+) -> list[SimilarityExample]:
+    """Pairs or triples made of labelled pairs.
+
+    As Sentence-BERT's successors do with NLI corpora (Gao et al., 2021, section 4.2): of each premise, the entailed text
+    is the positive and the contradicted one the negative.
+
+    Args:
+        examples: pairs with labels.
+        positive: the label of two texts that belong together.
+        negative: the label of a text that does not belong to the first one of its row. Of each first text, the k-th
+            positive goes with the k-th such text (the last one, if there are fewer); pairs without one are left out.
+        source: the file.
+
+    Raises:
+        InputError: no row has the label, or nothing is left.
+    """
+    found = {example.label for example in examples}
+    for label in (positive, negative):
+        if label is not None and label not in found:
+            listed = ", ".join(sorted(map(str, found))[:20])
+            raise InputError(f"{source}: no row has the label {label!r}; the labels found are {listed}")
+    others: dict[str, list[str]] = {}
+    for example in examples:
+        if negative is not None and example.label == negative:
+            others.setdefault(example.text, []).append(example.pair or "")
+    result: list[SimilarityExample] = []
+    used: dict[str, int] = {}
+    for example in examples:
+        if example.label != positive or (negative is not None and example.text not in others):
+            continue
+        own, number = others.get(example.text, []), used.get(example.text, 0)
+        used[example.text] = number + 1
+        third = own[min(number, len(own) - 1)] if own else None
+        result.append(SimilarityExample(example.text, example.pair, None, third))
+    if not result:
+        raise InputError(f"{source}: no text has both a pair labelled {positive!r} and one labelled {negative!r}")
+    return result
+
+
+def scores_of(examples: Sequence[TextExample], source: str | Path) -> list[float] | None:
+    """The examples' scores; None where no example has one.
+
+    Raises:
+        InputError: some examples have a score and others have none, or a label is not a number.
+    """
+    if all(example.label is None for example in examples):
+        return None
+    for row, example in enumerate(examples, start=1):
+        if example.label is None:
+            raise InputError(
+                f"{source}, row {row} ({start_of(example.text)}): expected a score, found none; give all rows one or none"
+            )
+    return encode_values(examples, source)

@@ -1,0 +1,201 @@
+"""The rounds of a fine-tuning: some steps, a validation, the state and the best weights saved, and so on to the end."""
+
+import dataclasses
+import hashlib
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from albert_tf.data.batching import Batches
+from albert_tf.data.pipeline import example_tokens, training_dataset
+from albert_tf.errors import InputError
+from albert_tf.evaluation.evaluate import EVALUATIONS
+from albert_tf.inference.pipelines import pipeline_of
+from albert_tf.inference.runner import Prepared
+from albert_tf.tasks.base import AlbertTask
+from albert_tf.training.checkpoints import Progress, has_state, restore_state, save_state, saving
+from albert_tf.training.compiling import compile_model
+from albert_tf.training.optimizers import AdamW
+from albert_tf.training.rounds import Rounds
+from albert_tf.training.run_config import RunConfig
+from albert_tf.training.run_folder import BEST_FOLDER, STATE_FILE, TENSORBOARD_FOLDER
+from albert_tf.training.schedules import LinearWarmupDecay
+from albert_tf.training.tasks.finetune_task import TrainingRows
+from albert_tf.training.trained_parts import rate_factors
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+    """The examples of a validation file, ready for the model.
+
+    Attributes:
+        examples: as read.
+        prepared: their rows.
+        source: the file.
+    """
+
+    examples: list[Any]
+    prepared: Prepared
+    source: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How many steps a run has.
+
+    Attributes:
+        num_rounds: rounds, each with a validation at its end.
+        round_steps: steps in a round.
+        warmup_steps: steps with rising learning rate.
+        batch_size: examples in a batch, in the mean.
+    """
+
+    num_rounds: int
+    round_steps: int
+    warmup_steps: int
+    batch_size: float
+
+    @property
+    def steps(self) -> int:
+        return self.num_rounds * self.round_steps
+
+
+def make_plan(run: RunConfig, rows: TrainingRows) -> Plan:
+    """The steps and rounds of a run over these rows.
+
+    Raises:
+        InputError: an example does not fit into `run.batch_tokens`.
+    """
+    lengths = example_tokens(rows.rows, rows.rows_per_example)
+    batches = Batches(lengths, batch_size=run.batch_size, batch_tokens=run.batch_tokens, seed=run.seed)
+    steps = run.steps or max(1, batches.count(run.epochs))
+    num_rounds = max(1, round(steps / (run.validate_every or batches.count(1))))
+    return Plan(num_rounds, math.ceil(steps / num_rounds), round(run.warmup * steps), batches.mean_size)
+
+
+def train_rounds(
+    run: RunConfig,
+    model: AlbertTask,
+    rows: TrainingRows,
+    valid: Examples | None,
+    work: Path,
+    report: Callable[[str], None],
+) -> Progress:
+    """Trains in rounds, validating, saving the state and the best weights after each; goes on from a saved state."""
+    plan = make_plan(run, rows)
+    schedule = LinearWarmupDecay(run.learning_rate, plan.warmup_steps, plan.steps)
+    factors = None if run.layer_decay == 1.0 else rate_factors(model.backbone.config, run.layer_decay)
+    optimizer = AdamW(schedule, run.weight_decay, rate_factors=factors, global_clipnorm=run.clip_norm or None)
+    compile_model(model, optimizer, precision=run.precision, accumulate=run.accumulate, jit=run.jit)
+    progress = Progress(data=_digest(rows, valid))
+    if has_state(work / STATE_FILE):
+        progress = _resumed(work / STATE_FILE, model, progress.data, report)
+        report(f"going on after round {progress.round} of {plan.num_rounds}")
+    dataset = training_dataset(
+        rows.rows,
+        rows.targets,
+        batch_size=run.batch_size,
+        batch_tokens=run.batch_tokens,
+        pad_id=model.required_tokenizer.vocabulary.pad_id,
+        seed=run.seed,
+        start_step=progress.round * plan.round_steps,
+        round_up_to=model.backbone.config.max_sequence_length if run.jit else None,
+        rows_per_example=rows.rows_per_example,
+    )
+
+    def after_round(figures: dict[str, float]) -> dict[str, float]:
+        figures |= {f"valid_{k}": v for k, v in _figures(model, valid).items()} if valid else {}
+        progress.history.append(figures)
+        progress.round += 1
+        best_before = progress.best_round
+        with saving(work, progress.round):
+            if valid is None or _is_best(progress.history, f"valid_{run.best_metric}"):
+                progress.best_round = progress.round
+                model.save_pretrained(best_folder(work, progress.best_round), overwrite=True)
+            save_state(work / STATE_FILE, model, progress)
+            _remove_old(work, {progress.best_round, best_before})
+        if _stops_early(run, progress) and progress.round < plan.num_rounds:
+            report(f"stopped: no better {run.best_metric} in {run.patience} validations")
+            model.stop_training = True
+        return figures
+
+    shown = ("loss", "valid_loss", f"valid_{run.best_metric}")
+    log_folder = work / TENSORBOARD_FOLDER
+    rounds = Rounds(after_round, plan.round_steps, plan.num_rounds, plan.batch_size, log_folder, report, shown)
+    try:
+        if progress.round < plan.num_rounds and not _stops_early(run, progress):
+            model.fit(
+                dataset,
+                initial_epoch=progress.round,
+                epochs=plan.num_rounds,
+                steps_per_epoch=plan.round_steps,
+                shuffle=False,
+                verbose=0,
+                callbacks=[rounds],
+            )
+    finally:
+        rounds.close()
+    return progress
+
+
+def best_folder(work: Path, best_round: int | None) -> Path:
+    """Where the weights of the best round are. Each best has a folder of its own: none is written over another."""
+    return work / f"{BEST_FOLDER}_{best_round}"
+
+
+def validation_metrics(model: AlbertTask, data: Examples) -> dict[str, Any]:
+    """All the task's metrics."""
+    return model.adopt(EVALUATIONS[model.task](pipeline_of(model), data.examples, data.prepared, data.source))
+
+
+def _figures(model: AlbertTask, data: Examples) -> dict[str, float]:
+    """The metrics that are one number."""
+    return {name: value for name, value in validation_metrics(model, data).items() if isinstance(value, float)}
+
+
+def _is_best(history: list[dict[str, float]], metric: str) -> bool:
+    """Whether the last round is better than every one before it."""
+    sign = -1 if metric.endswith(("loss", "error")) else 1
+    values = [sign * figures[metric] for figures in history]
+    values = [-math.inf if math.isnan(value) else value for value in values]  # of predictions that are all the same
+    return all(values[-1] > value for value in values[:-1])
+
+
+def _stops_early(run: RunConfig, progress: Progress) -> bool:
+    if run.patience is None or progress.best_round is None:
+        return False
+    return progress.round - progress.best_round >= run.patience
+
+
+def _remove_old(work: Path, best_rounds: set[int | None]) -> None:
+    """Removes best weights but those that the state, or the one before it, would go back to."""
+    for folder in set(work.glob(f"{BEST_FOLDER}_*")) - {best_folder(work, number) for number in best_rounds}:
+        shutil.rmtree(folder)
+
+
+def _resumed(state: Path, model: AlbertTask, data: str, report: Callable[[str], None]) -> Progress:
+    """The saved state, put into the model; a run that went on with other texts could not be repeated."""
+    progress = restore_state(state, model, report)
+    if progress.data != data:
+        raise InputError(
+            f"{state.parent}: the interrupted run was trained on other texts: a data or vocabulary file has changed; put "
+            "the former one back to go on, or pass --overwrite to start again"
+        )
+    return progress
+
+
+def _digest(train: TrainingRows, valid: Examples | None) -> str:
+    """A checksum of what the run goes over."""
+    digest = hashlib.sha256()
+    for rows in (train.rows, valid.prepared.rows if valid else []):
+        for token_ids, segment_ids in rows:
+            digest.update(np.asarray([*token_ids, -1, *segment_ids, -2], np.int32).tobytes())
+        digest.update(b"end")
+    digest.update(repr({name: list(values) for name, values in train.targets.items()}).encode())
+    if valid:
+        digest.update(repr(valid.examples).encode())
+    return digest.hexdigest()
