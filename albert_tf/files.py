@@ -1,6 +1,7 @@
 """Files and folders that appear whole or not at all."""
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -12,6 +13,9 @@ from typing import Any
 from albert_tf.errors import InputError
 
 _SCRATCH_SUFFIX = ".unfinished"
+# How often to try, where another process is putting its own in the same place, and what tells that.
+_TRIES = 20
+_SOMEBODY_ELSE = (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 
 
 @contextlib.contextmanager
@@ -35,7 +39,7 @@ def written_whole(path: str | Path, *, overwrite: bool = False) -> Iterator[Path
     try:
         temporary = scratch / path.name
         yield temporary
-        _put(temporary, path, aside=scratch / _aside_name(path))
+        _put(temporary, path, aside=scratch / _aside_name(path), overwrite=overwrite)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         if lock is not None:
@@ -113,18 +117,33 @@ def _aside_name(path: Path) -> str:
     return f"replaced.{path.name[:40]}"
 
 
-def _put(new: Path, path: Path, *, aside: Path) -> None:
-    """Renames `new` to `path`. A folder cannot be replaced, nor replace anything, so what is there steps aside first."""
-    if new.is_file():
-        _refuse_folder(path)
+def _put(new: Path, path: Path, *, aside: Path, overwrite: bool) -> None:
+    """Renames `new` to `path`. A folder cannot be replaced, nor replace anything, so what is there steps aside first.
+
+    Another process may have written `path` meanwhile, and may be at it now: it counts as what was there before.
+    """
+    refuse_existing(path, overwrite=overwrite, file=new.is_file())
+    for left in reversed(range(_TRIES)):
+        try:
+            if os.path.lexists(path) and (path.is_dir() or new.is_dir()):
+                path.rename(aside)
+            new.replace(path)
+            return
+        except BaseException as error:
+            if os.path.lexists(aside):
+                _put_back(aside, path)
+            if not left or not isinstance(error, OSError) or error.errno not in _SOMEBODY_ELSE:
+                raise
+
+
+def _put_back(aside: Path, path: Path) -> None:
+    """Undoes the first step of `_put`, unless another process has put its own there, which is the newer."""
     try:
-        if os.path.lexists(path) and (path.is_dir() or new.is_dir()):
-            path.rename(aside)
-        new.replace(path)
-    except BaseException:
-        if os.path.lexists(aside):
-            aside.rename(path)
-        raise
+        aside.rename(path)
+    except OSError:
+        if not os.path.lexists(path):
+            raise
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def refuse_existing(path: str | Path, *, overwrite: bool, file: bool = False) -> None:

@@ -108,7 +108,7 @@ def _read(path: str | Path, config: AlbertConfig | str | Path | None) -> Checkpo
     form = detect(path)
     if config is not None and form not in (ARCHIVE, MODEL_GARDEN):
         raise InputError(f"{path}: of the form {form}, which has a config of its own; leave out the one given")
-    if form == ARCHIVE or (form == KERAS and Path(path).is_file()):
+    if form == ARCHIVE or (form == KERAS and not Path(path).is_dir()):
         if form == KERAS:
             refuse_other_file(Path(path))
         with unpacked_model(path) as folder:
@@ -161,7 +161,7 @@ def read_task_settings(source: str | Path) -> dict[str, Any] | None:
         InputError: the file is not of that form.
     """
     path = Path(source) / TASK_FILE
-    if not is_there(path):
+    if not (Path(source) / WEIGHTS_FILE).is_file() or not is_there(path):  # KerasHub has a task.json of its own
         return None
     return checked_task(read_json(path), str(path))
 

@@ -82,11 +82,11 @@ def export_tflite(
         check_texts(texts, "texts")
     chosen = recipe_by_name(recipe)
     form = _checked_form(task, form, runtime)
-    longest = _longest(task)
+    longest = longest_input(task)
     if length is not None and not (isinstance(length, int) and 3 <= length <= longest):
         raise InputError(f"length: expected a whole number from 3 to {longest} tokens, got {length!r}")
     refuse_existing(path, overwrite=overwrite, file=True)
-    task = _in_float32(task)
+    task = in_float32(task)
     model = convert(task, chosen, form=form, length=length)
     if runtime == "mediapipe":
         model = _with_metadata(task, model)
@@ -118,7 +118,7 @@ def _checked_form(task: AlbertTask, form: str | None, runtime: str) -> str:
     return form
 
 
-def _longest(task: AlbertTask) -> int:
+def longest_input(task: AlbertTask) -> int:
     """The most tokens that the task takes."""
     return min(task.required_tokenizer.max_length, task.backbone.config.max_sequence_length)
 
@@ -129,7 +129,7 @@ def convert(task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) 
     With a dynamic length, what is longer than the task takes is cut as `tokenization.packing.pack` cuts one text.
     """
     encode = _encode_loop if form == "loop" else _encode_unrolled
-    longest = _longest(task)
+    longest = longest_input(task)
 
     def serve(token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
         inputs = [token_ids, segment_ids, padding_mask]
@@ -195,7 +195,7 @@ def loop_plan(
     return [(layer, len(list(run))) for layer, run in groupby(layers)]
 
 
-def _in_float32(task: AlbertTask) -> AlbertTask:
+def in_float32(task: AlbertTask) -> AlbertTask:
     """The task itself, or a float32 copy of one that computes in mixed precision."""
     if task.backbone.policy.compute_dtype == "float32":
         return task

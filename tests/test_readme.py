@@ -26,6 +26,7 @@ PAIRS = (
     (ROOT / "docs/guide.md", ROOT / "docs/guide.zh-CN.md"),
     (ROOT / "docs/tokenizer.md", ROOT / "docs/tokenizer.zh-CN.md"),
     (ROOT / "docs/data.md", ROOT / "docs/data.zh-CN.md"),
+    (ROOT / "docs/distributed.md", ROOT / "docs/distributed.zh-CN.md"),
 )
 READMES = PAIRS[0]
 PAGES = [*(page for pair in PAIRS for page in pair), ROOT / "docs/architecture.md", ROOT / "docs/benchmarks.md"]
@@ -34,9 +35,10 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TREE_LINE = re.compile(r"^((?:  )*)(\S+)(?: {2,}\S.*)?$")
 OPERATORS = set("|&;<>()")
 TIMEOUT_SECONDS = 300
-# Options in the text that are not of `albert-tf`: those of pip, of TensorBoard and of the benchmarks.
+# Options in the text that are not of `albert-tf`: those of pip, of TensorBoard and of the benchmarks; others' as said.
 FOREIGN_OPTIONS = {
     *("--no-deps", "--logdir", "--texts", "--turns", "--megabytes"),
+    *("--ntasks", "--ntasks-per-node", "--gpus-per-task"),  # of Slurm
     # of Apache Beam, as words end at an underscore here
     *("--runner", "--direct", "--flink", "--environment", "--project", "--region", "--temp", "--sdk"),
 }

@@ -3,6 +3,7 @@
 Each training is a process of its own, as TensorFlow and Keras take their devices and backend only once.
 """
 
+import dataclasses
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 from safetensors.numpy import load_file
-from tiny_data import read_json
+from tiny_data import TinyFiles, read_json, tiny_run, write_files
 from tiny_pretraining import SHAPE, make_data
 
 from albert_tf.errors import InputError
@@ -130,6 +131,28 @@ def test_jax_is_tensorflow(folder: Path, one: Path, strategy: str) -> None:
     devices = {"KERAS_BACKEND": "jax", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     run_job(settings(folder, out, strategy=strategy) | start, **devices)
     assert_same_figures(folder / out, folder / "again", PRETRAINING_FIGURES)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> TinyFiles:
+    return write_files(tmp_path_factory.mktemp("tables"))
+
+
+@pytest.mark.parametrize("changes", [{"batch_size": 10}, {"batch_tokens": 150}, {"batch_size": 12, "accumulate": 3}])
+def test_fine_tuning_on_two_devices_is_that_on_one(tables: TinyFiles, changes: dict[str, Any]) -> None:
+    """With a last batch that the devices cannot share equally, and batches that differ in size."""
+    undisturbed = {"hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0, "clip_norm": 0.1}
+    runs = [tables.train.with_name("_".join(map(str, [*changes.values(), where]))) for where in ("one", "mirrored")]
+    for out, strategy in zip(runs, ("one", "mirrored"), strict=True):
+        run = tiny_run(tables, out, epochs=2.0, strategy=strategy, **undisturbed | changes)
+        run_job(dataclasses.asdict(run) | {"command": "classification"})
+    assert_same_figures(*runs)
+
+
+def test_fine_tuning_on_jax_is_refused(tables: TinyFiles) -> None:
+    run = tiny_run(tables, tables.train.with_name("jax"))
+    with pytest.raises(AssertionError, match="unset KERAS_BACKEND"):
+        run_job(dataclasses.asdict(run) | {"command": "classification"}, KERAS_BACKEND="jax")
 
 
 FORM = "TF_CONFIG: expected"

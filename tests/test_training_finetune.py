@@ -46,6 +46,7 @@ def test_the_run_folder_is_whole(finished_run: Path, tiny_files: TinyFiles) -> N
         "history.json",
         "labels.txt",
         "metrics.json",
+        "report.html",
         "run.json",
         "task.json",
         "tensorboard",

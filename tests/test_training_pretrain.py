@@ -69,7 +69,7 @@ def test_it_learns_what_the_text_has(finished: Path) -> None:
 
 def test_the_run_folder_is_a_checkpoint_with_both_heads(finished: Path) -> None:
     preset = {"config.json", "weights.safetensors", "tokenizer.json", "vocabulary.spm"}
-    figures = {"run.json", "metrics.json", "history.json", "curves.png", "tensorboard"}
+    figures = {"run.json", "metrics.json", "history.json", "curves.png", "report.html", "tensorboard"}
     assert {path.name for path in finished.iterdir()} == preset | figures
     assert not finished.with_name("finished.training").exists()
     model = AlbertPretrainer.from_pretrained(finished)

@@ -11,7 +11,7 @@ import pytest
 from tiny_data import flags
 
 from albert_tf.errors import InputError
-from albert_tf.training.run_config import ClassificationRun
+from albert_tf.training.run_config import ClassificationRun, SimilarityRun
 
 BASE = {"train": "train.tsv", "out": "runs/x", "source": "albert.tar.gz"}
 FIELDS = dataclasses.fields(ClassificationRun)
@@ -183,3 +183,9 @@ def test_a_recipe_fills_what_is_not_given() -> None:
     for name, expected in (("stsb", "task regression"), ("imdb", "unknown")):
         with pytest.raises(InputError, match=f"--recipe: expected one of cola, .*{expected}"):
             parsed(*base, "--recipe", name)
+
+
+def test_parts_of_a_batch_have_too_few_wrong_answers() -> None:
+    with pytest.raises(InputError, match="--accumulate does not go with --loss contrastive"):
+        SimilarityRun(**BASE, loss="contrastive", accumulate=2)
+    assert SimilarityRun(**BASE, loss="cosine", accumulate=2).accumulate == 2

@@ -28,6 +28,8 @@ MAX_UNPACKED_BYTES = 8 * 2**30
 MAX_RATIO = 100
 RATIO_FREE_BYTES = 64 * 2**20
 MAX_MEMBERS = 1_000
+# A checkpoint has a few folders in one another; making thousands of them ends in an error of Python's.
+_MAX_DEPTH = 32
 
 _CHUNK = 2**20
 # What macOS adds to an archive beside the files themselves.
@@ -129,6 +131,10 @@ def _refuse_unsafe(path: Path, folder: Path, member: Member) -> None:
     for flavour in (PurePosixPath(name), PureWindowsPath(name)):
         if flavour.anchor or ".." in flavour.parts:
             raise InputError(f"{path}: member {name!r} would be written outside the target folder; not unpacked")
+    if len(PurePosixPath(name).parts) > _MAX_DEPTH:
+        raise InputError(
+            f"{path}: member '{name[:60]}…' is in more than {_MAX_DEPTH} folders, as no checkpoint's is; not unpacked"
+        )
     if member.kind not in ("a file", "a folder"):
         raise InputError(
             f"{path}: member {name!r} is {member.kind}; a checkpoint has only files and folders; not unpacked"

@@ -18,7 +18,8 @@ come with (H the encoder's width, L labels):
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ Weights = dict[str, np.ndarray]
 
 _BACKBONE_PARTS = {"embeddings", "encoder", "pooler"}
 _PRETRAINING_PARTS = {"masked_lm", "sentence_order"}
+# Of the published recipe, whatever the encoder's own.
+_USUAL_DROPOUT = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,6 +152,18 @@ def answering_task(weights: Mapping[str, Any]) -> dict[str, Any] | None:
     if "question_answering/start/kernel" in weights:
         return {"task": "question-answering", "settings": {"head": "squad2", "no_answer_threshold": 0.0}}
     return None
+
+
+def settings_left_out(task: dict[str, Any] | None, kept: Collection[str] = ()) -> list[str]:
+    """The settings of a task that a form has no place for, in words; none where all that is set is in `kept`."""
+    settings = (task or {}).get("settings", {})
+    left = {name: value for name, value in settings.items() if name not in kept and value not in (None, [])}
+    if left.get("classifier_dropout") == _USUAL_DROPOUT:
+        del left["classifier_dropout"]
+    if not left:
+        return []
+    told = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in left.items())
+    return [f"settings of the task are left out: {told}"]
 
 
 def unnamed_labels(count: int) -> list[str]:

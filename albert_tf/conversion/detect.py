@@ -94,5 +94,7 @@ def _detect_folder(folder: Path) -> str:
     for form, marks in _OTHER_FOLDERS.items():
         if found := [mark for mark in marks if mark in names]:
             raise InputError(f"{folder}: found {form} ({found[0]}), which has no reader; expected {READABLE}")
+    if saved := [name for name in names if name.lower().endswith(KERAS_SUFFIX)]:
+        raise InputError(f"{folder}: found {listing(saved)}; give the path of that file, not of the folder it is in")
     held = f"found only {listing(names)}" if names else "the folder is empty"
     raise InputError(f"{folder}: {held}; expected {READABLE}")

@@ -18,7 +18,7 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion.assign import check_shapes, listing
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, written_checkpoint
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, settings_left_out, written_checkpoint
 from albert_tf.conversion.grouped import grouped_config, projection_shapes, with_projection, without_identity
 from albert_tf.conversion.huggingface_config import (
     CONFIG_NAME,
@@ -173,6 +173,7 @@ def write_huggingface(
     differences = ["no dropout after the feed-forward half of a layer"] if config.hidden_dropout else []
     if architecture == "AlbertModel" and "pooler/kernel" not in weights:
         differences.append("AlbertModel makes a pooler of its own, which is untrained: pooler_output means nothing")
+    differences += settings_left_out(task, ("labels", "classifier_dropout", "head"))
     what = "a Hugging Face checkpoint"
     with written_checkpoint(folder, WEIGHTS_FILE, what, config, weights, overwrite=overwrite) as temporary:
         text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"

@@ -5,6 +5,7 @@ A weight's name here is the path of its Keras variable. The file has that path t
 beside the layer's variables, which it numbers.
 """
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ _STATE = re.compile(r"optimizer/vars/\d+|(.*/)?seed_generator(_\d+)?/vars/\d+")
 
 def is_keras_folder(folder: Path) -> bool:
     """Whether it is a model of this package that was saved with `zipped=False`, or unzipped by hand."""
-    if not all((folder / name).is_file() for name in (CONFIG_FILE, WEIGHTS_FILE)):
+    if not (folder / CONFIG_FILE).is_file():
         return False
     try:
         saved = read_json(folder / CONFIG_FILE)
@@ -106,6 +107,8 @@ def read_keras(folder: str | Path) -> Checkpoint:
     check_shapes(stored, shapes, source=str(folder / WEIGHTS_FILE))
     weights = read_largest_first({name: stored[name] for name in shapes}, lambda name, values: values)
     assets = folder / ASSETS_FOLDER
+    if os.path.lexists(assets) and not assets.is_dir():
+        raise InputError(f"{assets}: expected a folder with the tokenizer's files; it is none")
     tokenizer = assets if assets.is_dir() and any(assets.iterdir()) else None
     return Checkpoint(FORM, str(folder), config, weights, tokenizer, task=task)
 
@@ -144,7 +147,7 @@ def _head_shapes(width: int, task: str, settings: dict[str, Any], path: Path) ->
     if task == "multiple-choice":
         return _dense("multiple_choice", width, 1)
     if task == "similarity":
-        return {} if labels is None else _dense("pair_classifier", 3 * width, len(labels))
+        return _dense("pair_classifier", 3 * width, len(labels)) if labels else {}
     if settings.get("head", "span") == "span":
         return _dense("question_answering", width, 2)
     return {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion.assign import check_shapes
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, unnamed_labels, written_checkpoint
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, settings_left_out, unnamed_labels, written_checkpoint
 from albert_tf.conversion.grouped import grouped_config, projection_shapes, with_projection, without_identity
 from albert_tf.conversion.hdf5 import hdf5_tensors_in, hdf5_written
 from albert_tf.conversion.keras_hub_files import (
@@ -117,8 +117,10 @@ def read_keras_hub(folder: str | Path) -> Checkpoint:
         head = _head_shapes(config, task.class_name, task.num_classes)
         weights |= _read(folder / TASK_WEIGHTS_FILE, config, head, _HEADS[task.class_name], _TASK_GROUPS)
         if task.class_name == TEXT_CLASSIFIER:
-            labels = unnamed_labels(task.num_classes)
-            saved = {"task": "classification", "settings": {"labels": labels, "classifier_dropout": task.dropout}}
+            settings: dict[str, Any] = {"classifier_dropout": task.dropout}
+            if task.num_classes > 1:
+                settings["labels"] = unnamed_labels(task.num_classes)
+            saved = {"task": "classification" if task.num_classes > 1 else "regression", "settings": settings}
     weights = without_identity(config, weights, source=str(folder))
     vocabulary = folder / VOCABULARY_FILE
     return Checkpoint(FORM, str(folder), config, weights, vocabulary if vocabulary.is_file() else None, task=saved)
@@ -151,6 +153,10 @@ def write_keras_hub(
     folder = Path(folder)
     grouped = _expressible(config, weights)
     class_name, notes = _task_of(config, weights)
+    settings = (task or {}).get("settings", {})
+    if settings.get("labels") and class_name == TEXT_CLASSIFIER:
+        notes.append("the labels' names are left out: KerasHub has no place for them")
+    notes += settings_left_out(task, ("labels", "classifier_dropout", "head"))
     if tokenizer is not None and tokenizer.vocabulary.kind != "sentencepiece":
         notes.append("the tokenizer is left out: KerasHub's AlbertTokenizer has SentencePiece models only")
         tokenizer = None
@@ -159,7 +165,6 @@ def write_keras_hub(
     labels = weights["classifier/bias"].shape[0] if class_name == TEXT_CLASSIFIER else 0
     what = "a KerasHub preset"
     with written_checkpoint(folder, WEIGHTS_FILE, what, config, weights, overwrite=overwrite) as temporary:
-        settings = (task or {}).get("settings", {})
         write_json_files(temporary, grouped, class_name, labels, settings.get("classifier_dropout", 0.1), tokenizer)
         backbone, table = with_projection(config, weights), _table(grouped)
         _write(temporary / WEIGHTS_FILE, grouped, {n: backbone[n] for n in table}, table, _groups(grouped))
@@ -273,7 +278,7 @@ def _task_of(config: AlbertConfig, weights: Weights) -> tuple[str | None, list[s
     """The class of KerasHub that has the head, and which heads are left out and why."""
     parts = {name.partition("/")[0] for name in weights} - {"embeddings", "encoder", "pooler"}
     if parts == {"classifier"}:
-        return TEXT_CLASSIFIER, ["the labels' names are left out: KerasHub has no place for them"]
+        return TEXT_CLASSIFIER, []
     fits = config.masked_lm_layer_norm_epsilon == MASKED_LM_EPSILON
     kept = MASKED_LM if "masked_lm" in parts and fits else None
     notes = [f"the head {part} is left out: KerasHub has none of its kind" for part in sorted(parts - {"masked_lm"})]

@@ -125,6 +125,10 @@ def read_task(folder: Path) -> Task | None:
     activation = saved["config"].get("activation")
     if activation not in (None, "linear", "softmax"):
         raise InputError(f"{path}: activation = {activation!r}: albert-tf's classifier ends in a softmax")
+    if num_classes == 1 and activation == "softmax":
+        raise InputError(
+            f"{path}: a softmax over num_classes = 1 is 1 whatever the text; a regression has no activation"
+        )
     return Task(class_name, num_classes, float(dropout))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from albert_tf.config import CONFIGS, AlbertConfig
 from albert_tf.conversion.assign import listing
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, answering_task, written_checkpoint
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, answering_task, settings_left_out, written_checkpoint
 from albert_tf.conversion.model_garden_config import MASKED_LM_ACTIVATION, Fields, params_fields, saved_model_fields
 from albert_tf.conversion.model_garden_tables import (
     AXES,
@@ -188,6 +188,7 @@ def write_model_garden(
         differences.append('"gelu" is the tanh form; build AlbertEncoder with activation=tf_keras.activations.gelu')
     if labels := (task or {}).get("settings", {}).get("labels"):
         differences.append(f"labels have numbers only: {', '.join(labels)}")
+    differences += settings_left_out(task, ("labels", "head"))
     return differences
 
 

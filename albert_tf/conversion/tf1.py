@@ -15,7 +15,7 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion.assign import listing
 from albert_tf.conversion.brightmart import BRIGHTMART, MARKS
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, answering_task, written_checkpoint
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, answering_task, settings_left_out, written_checkpoint
 from albert_tf.conversion.stored import read_largest_first
 from albert_tf.conversion.tf1_files import Files, Reader, locate, refuse_patterns, write_variables
 from albert_tf.conversion.tf1_tables import AXES, GOOGLE, Variable, table_of_file, table_of_weights
@@ -115,6 +115,7 @@ def write_tf1(
     differences = []
     if labels := (task or {}).get("settings", {}).get("labels"):
         differences.append(f"labels have no names; in their order they are {', '.join(labels)}")
+    differences += settings_left_out(task, ("labels", "head"))
     mark, what = f"{PREFIX}.index", "a TF1 checkpoint"
     with written_checkpoint(folder, mark, what, config, weights, overwrite=overwrite) as temporary:
         values = {variable.name: _theirs(weights[ours], variable) for ours, variable in table.items()}

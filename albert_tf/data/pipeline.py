@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data.batching import Batches, rounded_length
+from albert_tf.data.parts import replica_parts
 from albert_tf.data.schema import TOKEN_IDS
 from albert_tf.tokenization.packing import pad_batch
 
@@ -29,6 +30,8 @@ def training_dataset(
     length: int | None = None,
     round_up_to: int | None = None,
     rows_per_example: int = 1,
+    own_replicas: range = range(1),
+    replicas: int = 1,
 ) -> tf.data.Dataset:
     """Endless batches, epoch after epoch, each padded to its longest example.
 
@@ -46,6 +49,9 @@ def training_dataset(
         length: pad every batch to this length instead.
         round_up_to: round lengths up to one of few, and at most to this.
         rows_per_example: `encoded` has so many rows for each example, one after the other.
+        own_replicas: with targets by name, instead of each batch the parts of these replicas, one after the other; see
+            `albert_tf.data.parts`.
+        replicas: how many share a batch.
 
     Returns:
         Elements ({token_ids, segment_ids, padding_mask: int32 (B · rows_per_example, S)}, targets (B,) or, where they go
@@ -71,7 +77,11 @@ def training_dataset(
         epoch, skip = plan.position(start_step)
         while True:
             for indices in plan.epoch(epoch)[skip:]:
-                yield batch(indices)
+                inputs, wanted = batch(indices)
+                if replicas == 1:
+                    yield inputs, wanted
+                else:
+                    yield from replica_parts(inputs, wanted, (SCALE,), own_replicas, replicas)
             epoch, skip = epoch + 1, 0
 
     signature = tf.nest.map_structure(_open_spec, batch(np.zeros(1, np.int64)))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 FIGURE_FORMATS = ("png", "svg", "pdf")
-_TRAIN_COLOR, _VALIDATION_COLOR, _RATE_COLOR = "#1f5fa8", "#d9601a", "#4a4a4a"
+TRAIN_COLOR, VALIDATION_COLOR, RATE_COLOR = "#1f5fa8", "#d9601a", "#4a4a4a"
 _MOST_INCHES = 20.0
 _MAX_NUMBERED_LABELS = 25  # above that the cells of a confusion matrix are too small for their counts
 
@@ -47,6 +47,19 @@ def plot_history(
 
     if not any("loss" in epoch for epoch in history):
         raise InputError(f"history: expected one mapping with 'loss' per epoch, got {list(history)[:1]}")
+    axis, moments, panels = history_panels(history, metric)
+    figure = Figure(figsize=(4.2 * len(panels), 3.4), layout="constrained")
+    for axes, (title, lines) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        draw_panel(axes, title, moments, lines)
+        axes.set_xlabel(axis)
+    save_figure(figure, path, overwrite=overwrite)
+
+
+def history_panels(
+    history: Sequence[Mapping[str, float]], metric: str
+) -> tuple[str, list[float], list[tuple[str, list[tuple[str, list[float]]]]]]:
+    """What `plot_history` draws: the name of the horizontal axis, its values, and for each panel its title and its lines,
+    a label with values each."""
     axis = "step" if all("step" in epoch for epoch in history) else "epoch"
     moments = [epoch[axis] if axis == "step" else number for number, epoch in enumerate(history, start=1)]
     panels = [
@@ -58,11 +71,24 @@ def plot_history(
         )
         if (lines := [(label, _series(history, name)) for name, label in names.items() if _occurs(history, name)])
     ]
-    figure = Figure(figsize=(4.2 * len(panels), 3.4), layout="constrained")
-    for axes, (title, lines) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        _draw_lines(axes, title, moments, lines)
-        axes.set_xlabel(axis)
-    save_figure(figure, path, overwrite=overwrite)
+    return axis, moments, panels
+
+
+def draw_panel(axes: "Axes", title: str, moments: Sequence[float], lines: Sequence[tuple[str, list[float]]]) -> None:
+    """Draws a panel of `history_panels`."""
+    from matplotlib.ticker import MaxNLocator
+
+    marker = "o" if len(moments) <= 30 else ""
+    for label, values in lines:
+        color = {"training": TRAIN_COLOR, "validation": VALIDATION_COLOR}.get(label, RATE_COLOR)
+        style = "--" if label == "validation" else "-"  # for who does not tell the colors apart
+        axes.plot(moments, values, style, marker=marker, markersize=4, color=color, label=label)
+    axes.set_title(title, fontsize=11, parse_math=False)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    if lines[0][0]:
+        axes.legend(frameon=False)
 
 
 def plot_confusion_matrix(
@@ -175,21 +201,6 @@ def _occurs(history: Sequence[Mapping[str, float]], name: str) -> bool:
 
 def _series(history: Sequence[Mapping[str, float]], name: str) -> list[float]:
     return [float(epoch.get(name, math.nan)) for epoch in history]
-
-
-def _draw_lines(axes: "Axes", title: str, moments: Sequence[float], lines: list[tuple[str, list[float]]]) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    marker = "o" if len(moments) <= 30 else ""
-    for label, values in lines:
-        color = {"training": _TRAIN_COLOR, "validation": _VALIDATION_COLOR}.get(label, _RATE_COLOR)
-        axes.plot(moments, values, marker=marker, markersize=4, color=color, label=label)
-    axes.set_title(title, fontsize=11, parse_math=False)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
-    if lines[0][0]:
-        axes.legend(frameon=False)
 
 
 def _number_cells(axes: "Axes", counts: np.ndarray, shares: np.ndarray) -> None:

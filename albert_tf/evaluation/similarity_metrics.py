@@ -1,6 +1,7 @@
 """How well embeddings order texts: correlation with scores, and retrieval of what belongs together."""
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -9,6 +10,21 @@ from albert_tf.evaluation.regression_metrics import regression_metrics
 
 RANKS = (1, 5, 10)
 _QUERIES_AT_ONCE = 512
+
+
+@dataclasses.dataclass(frozen=True)
+class Query:
+    """What a search for one text found.
+
+    Attributes:
+        row: an example whose first text it is, the last one.
+        ranks: of its right texts, from 1.
+        first: the text found before all others: an example that has it, and its place there, 1 for the second text.
+    """
+
+    row: int
+    ranks: np.ndarray
+    first: tuple[int, int]
 
 
 def similarity_metrics(scores: Sequence[float], cosines: Sequence[float]) -> dict[str, float]:
@@ -40,6 +56,21 @@ def retrieval_metrics(vectors: np.ndarray, texts: np.ndarray) -> dict[str, float
     Raises:
         InputError: no examples, or none whose second text is another than the first.
     """
+    recalls, reciprocals = [], []
+    for query in retrieval_ranks(vectors, texts):
+        recalls.append([float(np.mean(query.ranks <= limit)) for limit in RANKS])
+        reciprocals.append(1 / query.ranks.min())
+    return {
+        **{f"recall_at_{limit}": float(share) for limit, share in zip(RANKS, np.mean(recalls, axis=0), strict=True)},
+        "mean_reciprocal_rank": float(np.mean(reciprocals)),
+        "queries": len(recalls),
+        "candidates": len(np.unique(texts[:, 1:])),
+        "examples": len(texts),
+    }
+
+
+def retrieval_ranks(vectors: np.ndarray, texts: np.ndarray) -> Iterator[Query]:
+    """What `retrieval_metrics` counts, query by query; arguments and errors as there."""
     if texts.ndim != 2 or texts.shape[1] < 2 or vectors.shape[:2] != texts.shape or not len(texts):
         raise InputError(f"expected at least one pair of texts and their vectors, got {texts.shape}, {vectors.shape}")
     units = (vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)).astype(np.float32)
@@ -54,7 +85,6 @@ def retrieval_metrics(vectors: np.ndarray, texts: np.ndarray) -> dict[str, float
             rows[query] = row
     if not right:
         raise InputError("expected pairs of two different texts, found none")
-    recalls, reciprocals = [], []
     queries = list(right)
     for start in range(0, len(queries), _QUERIES_AT_ONCE):
         chunk = queries[start : start + _QUERIES_AT_ONCE]
@@ -63,12 +93,5 @@ def retrieval_metrics(vectors: np.ndarray, texts: np.ndarray) -> dict[str, float
             if query in columns:
                 values[columns[query]] = -np.inf
             ranks = np.array([np.count_nonzero(values >= values[column]) for column in right[query]])
-            recalls.append([float(np.mean(ranks <= limit)) for limit in RANKS])
-            reciprocals.append(1 / ranks.min())
-    return {
-        **{f"recall_at_{limit}": float(share) for limit, share in zip(RANKS, np.mean(recalls, axis=0), strict=True)},
-        "mean_reciprocal_rank": float(np.mean(reciprocals)),
-        "queries": len(queries),
-        "candidates": len(candidates),
-        "examples": len(texts),
-    }
+            row, place = divmod(int(places[values.argmax()]), texts.shape[1] - 1)
+            yield Query(rows[query], ranks, (row, place + 1))

@@ -94,12 +94,10 @@ def squad_metrics(
         raise InputError(
             f"expected an answer to each of {len(examples)} questions; {len(missing)} have none: {missing[:3]}"
         )
-    exact, overlap, counts = _SCORES[language]
-    # Of a question without an answer, "" is the right one.
-    right = {e.identifier: [answer.text for answer in e.answers if counts(answer.text)] or [""] for e in examples}
+    pairs = {e.identifier: best_scores(answers[e.identifier], [a.text for a in e.answers], language) for e in examples}
     kinds = {
-        kind: {name: max(score(answers[name], text) for text in texts) for name, texts in right.items()}
-        for kind, score in (("exact_match", exact), ("f1", overlap))
+        kind: {name: scores[number] for name, scores in pairs.items()}
+        for number, kind in enumerate(("exact_match", "f1"))
     }
     answerable = {example.identifier: bool(example.answers) for example in examples}
     result: dict[str, Any] = {name: _mean(scores) for name, scores in kinds.items()} | {"examples": len(examples)}
@@ -115,6 +113,19 @@ def squad_metrics(
             best, threshold = best_threshold(scores, answers, no_answer_scores, answerable)
             result |= {f"best_{kind}": best, f"best_{kind}_threshold": threshold}
     return result
+
+
+def best_scores(answer: str, right: Sequence[str], language: str) -> tuple[float, float]:
+    """Exact match and F1 of one answer, each with the right answer that gives most.
+
+    Args:
+        answer: "" for none.
+        right: the right answers; without one, "" is right.
+        language: "english" or "chinese".
+    """
+    exact, overlap, counts = _SCORES[language]
+    texts = [text for text in right if counts(text)] or [""]
+    return max(exact(answer, text) for text in texts), max(overlap(answer, text) for text in texts)
 
 
 def answer_metrics(

@@ -45,7 +45,7 @@ class AlbertTask(AccumulatingModel):
         stored_twice: the weights that a device file may hold in two forms.
         takes_pairs: whether every row is of two texts.
         head_is_new: whether the head's weights are the initialiser's.
-        uses_pooler: whether the head is on the pooled output.
+        uses_pooler: whether the head is on the pooled output; else a checkpoint's pooler is left aside too.
         source_config: of the checkpoint that the model is from, without changes.
         source_settings: those that the checkpoint says for this task.
         pooler_is_new: whether the pooler's weights are the initialiser's: the checkpoint had none, and the head needs it.
@@ -107,8 +107,7 @@ class AlbertTask(AccumulatingModel):
             source: a run folder, a preset folder or any checkpoint that `albert_tf.presets.load_checkpoint` reads.
             config_changes: fields of the checkpoint's config to replace, such as `hidden_dropout`.
             backbone_options: arguments of `AlbertBackbone` other than the config, such as `dtype`. The backbone has a
-                pooler where the checkpoint has one; where only the head needs it, it gets a new one, which a warning
-                tells.
+                pooler where the head needs one; where the checkpoint has none, it gets a new one, which a warning tells.
             **settings: the task's own arguments. Needed where the checkpoint does not say them: a checkpoint of
                 another system with a fine-tuned head keeps it where names and shapes fit, such as as many labels.
                 Settings that change what the head means, such as other labels, start a new head.
@@ -145,7 +144,8 @@ class AlbertTask(AccumulatingModel):
                 f"{source}: holds no tokenizer (tokenizer.json, *.model or vocab*.txt); put the vocabulary file that the "
                 "model was trained with there, or name it to albert-tf convert with --tokenizer"
             )
-        for name in [name for name in weights if name.startswith(cls.left_aside)]:
+        aside = cls.left_aside if cls.uses_pooler else (*cls.left_aside, "pooler/")
+        for name in [name for name in weights if name.startswith(aside)]:
             del weights[name]
         config = dataclasses.replace(checkpoint.config, **config_changes or {})
         pooler_is_new = cls.uses_pooler and "pooler/kernel" not in weights
@@ -162,8 +162,7 @@ class AlbertTask(AccumulatingModel):
                 del weights[name]
             backbone.load_named_weights(weights, source=source, consume=True)
         else:
-            unused = [name for name in weights if name.startswith("pooler/") and backbone.pooler is None]
-            assign(model.named_weights(), weights, source=source, optional=unused, consume=True)
+            assign(model.named_weights(), weights, source=source, consume=True)
         return model
 
     def _fits_head(self, checkpoint: Checkpoint, saved_settings: dict[str, Any] | None) -> bool:

@@ -34,7 +34,7 @@ class AlbertMaskedLM(AlbertTask):
     head_settings = ()
     token_outputs = (TOKEN_PROBABILITIES,)
     uses_pooler = False
-    left_aside = ("pooler/", "sentence_order/")
+    left_aside = ("sentence_order/",)
     # In int8, a table that words are looked up in has one scale, a matrix to multiply by one for each of its rows.
     stored_twice = ("embeddings/word_embedding/embeddings", "embeddings/projection/kernel")
 

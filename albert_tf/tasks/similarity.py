@@ -43,7 +43,6 @@ class AlbertTextEmbedder(AlbertTask):
     task = "similarity"
     head_settings = ("pooling", "objective", "labels")
     uses_pooler = False
-    left_aside = ("pooler/",)
 
     def __init__(
         self,

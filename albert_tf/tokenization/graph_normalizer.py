@@ -48,7 +48,7 @@ class GraphNormalizer(tf.Module):
             start to end (excluded), int64. Those of "▁" mean nothing.
         """
         lengths, targets = self._matches(words)
-        units = _reached(words, lengths)
+        units = reached_places(words, lengths)
         targets = tf.gather(targets, units)
         counts = tf.gather(self._target_splits, targets + 1) - tf.gather(self._target_splits, targets)
         is_kept = targets == 0  # no source fits: the character stays
@@ -112,7 +112,7 @@ def _offsets(units: tf.Tensor) -> tf.Tensor:
     return tf.bitwise.left_shift(tf.bitwise.right_shift(units, tf.constant(10, tf.int64)), shift)
 
 
-def _reached(words: tf.RaggedTensor, lengths: tf.Tensor) -> tf.Tensor:
+def reached_places(words: tf.RaggedTensor, lengths: tf.Tensor) -> tf.Tensor:
     """The characters at which one comes along, going from the beginning of each word `lengths` characters at a time."""
     size = tf.size(lengths, tf.int64)
     following = tf.concat([tf.range(size) + lengths, [size]], 0)

@@ -13,12 +13,17 @@ from typing import Any
 import keras
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.errors import InputError
+from albert_tf.evaluation.html_tasks import Validated
+from albert_tf.evaluation.remembering import RememberingRunner
 from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
+from albert_tf.training.distribution import open_devices
 from albert_tf.training.finetune_rounds import Examples, best_folder, train_rounds, validation_metrics
 from albert_tf.training.run_config import RunConfig
-from albert_tf.training.run_folder import check_out, work_folder, write_run_folder
+from albert_tf.training.run_folder import check_out, shared_work_folder, write_run_folder
+from albert_tf.training.run_page import finetune_page
 from albert_tf.training.starting_point import backbone_options, config_changes, scratch_config
 from albert_tf.training.tasks.classification import FinetuneClassification
 from albert_tf.training.tasks.finetune_task import FinetuneTask
@@ -51,19 +56,23 @@ def finetune(run: RunConfig, *, overwrite: bool = False, report: Callable[[str],
         report: receives lines of progress.
 
     Returns:
-        The figures in metrics.json.
+        The figures in metrics.json; of several workers in the chief alone, which writes the files.
 
     Raises:
         InputError: a file, column, label, checkpoint or setting cannot be used, `run.out` exists, or the loss stopped
             being a number.
     """
+    if keras.backend.backend() != "tensorflow":
+        raise InputError("fine-tuning runs on Keras's TensorFlow backend; unset KERAS_BACKEND (pretrain runs on JAX too)")
     check_out(run.out, overwrite=overwrite)
+    devices = open_devices(run.strategy)
     task = TASKS[run.task]
     train_examples = task.read(run, run.train, report)
     valid_examples = None if run.valid is None else task.read(run, run.valid, report)
     settings = task.head_settings(run, train_examples)
     keras.utils.set_random_seed(run.seed)
-    model = build_model(run, settings)
+    with devices.scope():
+        model = build_model(run, settings)
     pipeline = pipeline_of(model)
     rows = task.training_rows(model, train_examples, pipeline.prepare(train_examples), run.train)
     valid = None
@@ -74,16 +83,21 @@ def finetune(run: RunConfig, *, overwrite: bool = False, report: Callable[[str],
     report(f"{len(train_examples)} training examples, {task.describe(model)}; {model.count_params():,} parameters")
     if run.source is not None:
         report(f"encoder from {run.source}, " + _new_parts(model))
-    report_start(run, traps(run, model, train_examples, rows), report)
-    choose_trained_parts(run, model.backbone)
+    found = traps(run, model, train_examples, rows)
+    report_start(run, found, report)
+    with devices.scope():
+        choose_trained_parts(run, model.backbone)
     trained_parameters = sum(math.prod(variable.shape) for variable in model.trainable_variables)
     if trained_parameters < model.count_params():
         report(f"{trained_parameters:,} parameters are trained")
 
-    work = work_folder(run, overwrite=overwrite)
-    progress = train_rounds(run, model, rows, valid, work, report)
+    work = shared_work_folder(run, devices, overwrite=overwrite)
+    progress = train_rounds(run, model, rows, valid, work, report, devices)
+    if not devices.is_chief:
+        return {}
     best = task.model_class.from_pretrained(best_folder(work, progress.best_round))
-    metrics = validation_metrics(best, valid) if valid else {}
+    runner = RememberingRunner(best)
+    metrics = validation_metrics(best, valid, runner) if valid else {}
     summary = {
         "train_examples": len(train_examples),
         "parameters": best.count_params(),
@@ -91,12 +105,16 @@ def finetune(run: RunConfig, *, overwrite: bool = False, report: Callable[[str],
         "best_round": progress.best_round,
         "valid": metrics,
     }
+    validated = None
+    if valid is not None:
+        validated = Validated(pipeline_of(runner), valid.examples, valid.prepared, valid.source, metrics)
+    page = finetune_page(run, best, train_examples, validated, summary, progress, found, report, metric=task.metric)
 
     def write_model(folder: Path) -> None:
         best.save_pretrained(folder)
         task.write(folder, best, metrics)
 
-    write_run_folder(run, write_model, progress.history, summary, work, metric=task.metric, overwrite=overwrite)
+    write_run_folder(run, write_model, progress.history, summary, page, work, metric=task.metric, overwrite=overwrite)
     shutil.rmtree(work)
     return summary
 

@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from albert_tf.data.batching import Batches
 from albert_tf.data.pipeline import example_tokens, training_dataset
 from albert_tf.errors import InputError
 from albert_tf.evaluation.evaluate import EVALUATIONS
 from albert_tf.inference.pipelines import pipeline_of
-from albert_tf.inference.runner import Prepared
+from albert_tf.inference.runner import Prepared, Runner
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.training.checkpoints import Progress, has_state, restore_state, save_state, saving
 from albert_tf.training.compiling import compile_model
+from albert_tf.training.distribution import ONE_DEVICE, Devices
 from albert_tf.training.optimizers import AdamW
 from albert_tf.training.rounds import Rounds
 from albert_tf.training.run_config import RunConfig
@@ -84,47 +86,41 @@ def train_rounds(
     valid: Examples | None,
     work: Path,
     report: Callable[[str], None],
+    devices: Devices = ONE_DEVICE,
 ) -> Progress:
     """Trains in rounds, validating, saving the state and the best weights after each; goes on from a saved state."""
     plan = make_plan(run, rows)
     schedule = LinearWarmupDecay(run.learning_rate, plan.warmup_steps, plan.steps)
     factors = None if run.layer_decay == 1.0 else rate_factors(model.backbone.config, run.layer_decay)
-    optimizer = AdamW(schedule, run.weight_decay, rate_factors=factors, global_clipnorm=run.clip_norm or None)
-    compile_model(model, optimizer, precision=run.precision, accumulate=run.accumulate, jit=run.jit)
+    with devices.scope():
+        optimizer = AdamW(schedule, run.weight_decay, rate_factors=factors, global_clipnorm=run.clip_norm or None)
+        compile_model(model, optimizer, precision=run.precision, accumulate=run.accumulate, jit=run.jit)
     progress = Progress(data=_digest(rows, valid))
     if has_state(work / STATE_FILE):
         progress = _resumed(work / STATE_FILE, model, progress.data, report)
         report(f"going on after round {progress.round} of {plan.num_rounds}")
-    dataset = training_dataset(
-        rows.rows,
-        rows.targets,
-        batch_size=run.batch_size,
-        batch_tokens=run.batch_tokens,
-        pad_id=model.required_tokenizer.vocabulary.pad_id,
-        seed=run.seed,
-        start_step=progress.round * plan.round_steps,
-        round_up_to=model.backbone.config.max_sequence_length if run.jit else None,
-        rows_per_example=rows.rows_per_example,
-    )
+    dataset = _batches(run, model, rows, progress.round * plan.round_steps, devices)
 
     def after_round(figures: dict[str, float]) -> dict[str, float]:
         figures |= {f"valid_{k}": v for k, v in _figures(model, valid).items()} if valid else {}
         progress.history.append(figures)
         progress.round += 1
         best_before = progress.best_round
-        with saving(work, progress.round):
-            if valid is None or _is_best(progress.history, f"valid_{run.best_metric}"):
-                progress.best_round = progress.round
-                model.save_pretrained(best_folder(work, progress.best_round), overwrite=True)
-            save_state(work / STATE_FILE, model, progress)
-            _remove_old(work, {progress.best_round, best_before})
+        if valid is None or _is_best(progress.history, f"valid_{run.best_metric}"):
+            progress.best_round = progress.round
+        if devices.is_chief:
+            with saving(work, progress.round):
+                if progress.best_round == progress.round:
+                    model.save_pretrained(best_folder(work, progress.best_round), overwrite=True)
+                save_state(work / STATE_FILE, model, progress)
+                _remove_old(work, {progress.best_round, best_before})
         if _stops_early(run, progress) and progress.round < plan.num_rounds:
             report(f"stopped: no better {run.best_metric} in {run.patience} validations")
             model.stop_training = True
         return figures
 
     shown = ("loss", "valid_loss", f"valid_{run.best_metric}")
-    log_folder = work / TENSORBOARD_FOLDER
+    log_folder = work / TENSORBOARD_FOLDER if devices.is_chief else None
     rounds = Rounds(after_round, plan.round_steps, plan.num_rounds, plan.batch_size, log_folder, report, shown)
     try:
         if progress.round < plan.num_rounds and not _stops_early(run, progress):
@@ -142,14 +138,36 @@ def train_rounds(
     return progress
 
 
+def _batches(run: RunConfig, model: AlbertTask, rows: TrainingRows, start_step: int, devices: Devices) -> Any:
+    """What `fit` goes over, from a step on."""
+
+    def own_parts(count: int) -> tf.data.Dataset:
+        return training_dataset(
+            rows.rows,
+            rows.targets,
+            batch_size=run.batch_size,
+            batch_tokens=run.batch_tokens,
+            pad_id=model.required_tokenizer.vocabulary.pad_id,
+            seed=run.seed,
+            start_step=start_step,
+            round_up_to=model.backbone.config.max_sequence_length if run.jit else None,
+            rows_per_example=rows.rows_per_example,
+            own_replicas=range(devices.worker * count, (devices.worker + 1) * count),
+            replicas=devices.replicas,
+        )
+
+    return devices.dataset(own_parts)
+
+
 def best_folder(work: Path, best_round: int | None) -> Path:
     """Where the weights of the best round are. Each best has a folder of its own: none is written over another."""
     return work / f"{BEST_FOLDER}_{best_round}"
 
 
-def validation_metrics(model: AlbertTask, data: Examples) -> dict[str, Any]:
-    """All the task's metrics."""
-    return model.adopt(EVALUATIONS[model.task](pipeline_of(model), data.examples, data.prepared, data.source))
+def validation_metrics(model: AlbertTask, data: Examples, runner: Runner | None = None) -> dict[str, Any]:
+    """All the task's metrics, with `runner` running the model, where it is given."""
+    pipeline = pipeline_of(runner or model)
+    return model.adopt(EVALUATIONS[model.task](pipeline, data.examples, data.prepared, data.source))
 
 
 def _figures(model: AlbertTask, data: Examples) -> dict[str, float]:

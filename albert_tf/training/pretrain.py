@@ -39,6 +39,7 @@ from albert_tf.training.run_folder import (
     shared_work_folder,
     write_run_folder,
 )
+from albert_tf.training.run_page import pretrain_page
 from albert_tf.training.schedules import LinearWarmupDecay
 from albert_tf.training.starting_point import backbone_options, config_changes, scratch_config
 from albert_tf.training.throughput import peak_flops, training_flops
@@ -91,8 +92,9 @@ def pretrain(run: PretrainConfig, *, overwrite: bool = False, report: Callable[[
     def write_model(folder: Path) -> None:
         model.save_pretrained(folder, data.tokenizer)
 
+    page = pretrain_page(run, data, summary, progress.history, report)
     metric = "masked_lm_accuracy"
-    write_run_folder(run, write_model, progress.history, summary, work, metric=metric, overwrite=overwrite)
+    write_run_folder(run, write_model, progress.history, summary, page, work, metric=metric, overwrite=overwrite)
     shutil.rmtree(work)
     return summary
 
@@ -138,7 +140,7 @@ def train_rounds(
     optimizer_class = Lamb if run.optimizer == "lamb" else AdamW
     with devices.scope():
         optimizer = optimizer_class(schedule, run.weight_decay, global_clipnorm=run.clip_norm or None)
-        compile_model(model, optimizer, precision=run.precision, accumulate=run.accumulate, jit=devices.jit)
+        compile_model(model, optimizer, precision=run.precision, accumulate=run.accumulate, jit=run.jit or devices.jit)
     progress = Progress(data=data.digest)
     if has_state(work / STATE_FILE):
         progress = restore_state(work / STATE_FILE, model, report)

@@ -38,6 +38,7 @@ class PretrainConfig(Settings):
     )
     precision: str = flag("float32", "arithmetic of the encoder", choices=PRECISIONS)
     rematerialize: bool = flag(False, "compute activations twice to save memory")
+    jit: bool = flag(False, "compile steps with XLA, on one device; on JAX they always are")
     strategy: str = flag(
         "one", "where it is trained: one device, all of this machine, several workers, a TPU", choices=STRATEGIES
     )

@@ -8,7 +8,7 @@ from albert_tf.errors import InputError
 from albert_tf.inference.question_answering import HEADS, LANGUAGES
 from albert_tf.inference.similarity import OBJECTIVES, POOLINGS
 from albert_tf.training.recipes import RECIPE_HELP, recipe_fields
-from albert_tf.training.settings import PRECISIONS, Settings, flag
+from albert_tf.training.settings import PRECISIONS, STRATEGIES, Settings, flag
 
 FROZEN_PARTS = ("embeddings", "encoder", "backbone")
 LOW_RANK_LAYERS = ("query-value", "attention", "all")
@@ -74,6 +74,7 @@ class RunConfig(Settings):
     precision: str = flag("float32", "arithmetic of the encoder", choices=PRECISIONS)
     rematerialize: bool = flag(False, "compute activations twice to save memory")
     jit: bool = flag(False, "compile steps with XLA, on one device; lengths are rounded up to few")
+    strategy: str = flag("one", "one device, all of this machine, several workers, a TPU", choices=STRATEGIES)
     seed: int = flag(0, "of the order of examples, new weights and dropout")
 
     def __post_init__(self) -> None:
@@ -280,6 +281,11 @@ class SimilarityRun(RunConfig):
         if self.loss == "contrastive" and self.batch_size < 2:
             raise InputError(
                 "--batch-size: expected at least 2 for --loss contrastive, whose wrong answers are the others' texts"
+            )
+        if self.loss == "contrastive" and self.accumulate > 1:
+            raise InputError(
+                "--accumulate does not go with --loss contrastive: a part would have only its own texts as wrong answers; "
+                "--rematerialize saves memory too"
             )
         if self.negative_label is not None and self.positive_label is None:
             raise InputError("--negative-label goes with --positive-label")

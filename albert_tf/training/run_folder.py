@@ -16,6 +16,7 @@ from albert_tf.training.distribution import Devices
 from albert_tf.training.settings import Settings
 
 RUN_FILE = "run.json"
+REPORT_FILE = "report.html"
 STATE_FILE = "state.safetensors"
 BEST_FOLDER = "best"
 TENSORBOARD_FOLDER = "tensorboard"
@@ -71,18 +72,20 @@ def write_run_folder(
     write_model: Callable[[Path], None],
     history: list[dict[str, float]],
     summary: dict[str, Any],
+    page: str,
     work: Path,
     *,
     metric: str,
     overwrite: bool,
 ) -> None:
-    """Writes `run.out`, whole: the model, run.json, figures, curves, and TensorBoard's files.
+    """Writes `run.out`, whole: the model, run.json, figures, curves, report.html, and TensorBoard's files.
 
     Args:
         run: the settings.
         write_model: writes the model, and what is the task's own, into the folder it is given.
         history: the figures of each round, as `plot_history` takes them.
         summary: becomes metrics.json.
+        page: becomes report.html.
         work: the run's state, for TensorBoard's files.
         metric: the figure drawn beside the loss.
         overwrite: whether `run.out` may exist.
@@ -93,6 +96,7 @@ def write_run_folder(
         write_json(folder / "metrics.json", summary)
         write_json(folder / "history.json", history)
         plot_history(history, folder / "curves.png", metric=metric)
+        (folder / REPORT_FILE).write_text(page, encoding="utf-8")
         shutil.copytree(work / TENSORBOARD_FOLDER, folder / TENSORBOARD_FOLDER)
 
 
