@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from export.runtime import TFLiteRunner as TFLiteRunner
+    from export.saved_model import export_saved_model as export_saved_model
     from export.tflite import export_tflite as export_tflite
 
-_MODULES = {"TFLiteRunner": "export.runtime", "export_tflite": "export.tflite"}
-__all__ = ["TFLiteRunner", "export_tflite"]
+_MODULES = {
+    "TFLiteRunner": "export.runtime",
+    "export_saved_model": "export.saved_model",
+    "export_tflite": "export.tflite",
+}
+__all__ = ["TFLiteRunner", "export_saved_model", "export_tflite"]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.errors import InputError
+from albert_tf.files import refuse_special
 
 SETTINGS_FILE = "albert_tf.json"
 FORMAT = 1
@@ -48,13 +49,18 @@ def read_files(path: str | Path) -> dict[str, bytes]:
         InputError: not a TFLite file, or none that albert-tf wrote.
     """
     path = Path(path)
+    refuse_special(path)
     try:
         with path.open("rb") as file:
             header = file.read(8)
             if header[4:8] != b"TFL3":
                 raise InputError(f"{path}: expected a TFLite file, got something else (no TFL3 mark at byte 4)")
         with zipfile.ZipFile(path) as archive:
-            return {name: archive.read(name) for name in archive.namelist()}
+            entries = archive.infolist()
+            # They are stored as they are; what is packed could unpack to more than there is memory.
+            if sum(entry.file_size for entry in entries) > path.stat().st_size:
+                raise ValueError("its files are packed, or larger than the whole")
+            return {entry.filename: archive.read(entry) for entry in entries}
     except InputError:
         raise
     except OSError as error:
@@ -76,7 +82,8 @@ def read_settings(files: dict[str, bytes], path: str | Path) -> dict[str, Any]:
         raise InputError(f"{path}: has no {SETTINGS_FILE}; expected a file written by albert-tf export tflite")
     try:
         settings = json.loads(files[SETTINGS_FILE])
-    except ValueError as error:
+        json.dumps(settings, ensure_ascii=False).encode()  # half of a character (\ud800) cannot be written anywhere
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits; thousands of brackets
         raise InputError(f"{path}: {SETTINGS_FILE} is damaged ({error})") from error
     if not isinstance(settings, dict) or settings.get("format") != FORMAT:
         raise InputError(f"{path}: {SETTINGS_FILE}: expected format {FORMAT}; use the albert-tf that wrote the file")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.config import AlbertConfig
+from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
 from albert_tf.files import checked_path
 from albert_tf.inference.pipelines import pipeline_of
@@ -60,6 +61,7 @@ class TFLiteRunner:
             raise InputError(f"{path}: {error}") from error
         self._outputs = self.pipeline.outputs(self.settings["config"])
         self._model = open_model(path, threads)
+        check_inputs(self._model, self.length, path)
         check_outputs(self._model, self._outputs, self.length, path)
         self._one_at_a_time = threading.Lock()  # the interpreter is not made for more
 
@@ -94,7 +96,13 @@ class TFLiteRunner:
         self._check_ids(token_ids, segment_ids)
         batch = pad_batch([(token_ids, segment_ids)], self.tokenizer.vocabulary.pad_id, length=self.length)
         with self._one_at_a_time:
-            arrays = self._model(**batch)
+            try:
+                arrays = self._model(**batch)
+            except (ValueError, RuntimeError) as error:
+                reason = (str(error).splitlines() or ["no reason given"])[0]
+                raise InputError(
+                    f"{self.path}: the runtime fails on a row of {len(token_ids)} tokens ({reason})"
+                ) from error
         return {
             name: arrays[name][0, : len(token_ids)] if shape[:1] == (None,) else arrays[name][0]
             for name, shape in self._outputs.items()
@@ -143,6 +151,28 @@ def open_model(path: str | Path, threads: int) -> Any:
     except (ValueError, RuntimeError) as error:
         reason = (str(error).splitlines() or ["no reason given"])[0]
         raise InputError(f"{path}: the runtime cannot load it ({reason})") from error
+
+
+def check_inputs(model: Any, length: int | None, path: str | Path) -> None:
+    """Compares what an opened model takes with what its settings promise: one row of each input, int32.
+
+    Args:
+        model: of `open_model`.
+        length: of every row, or None for any.
+        path: of the file, for the message.
+    """
+    inputs = model.get_input_details()
+    found = {name: (details["shape_signature"].tolist(), details["dtype"]) for name, details in inputs.items()}
+    wanted = [1, -1 if length is None else length]
+    fits = found.keys() == {TOKEN_IDS, SEGMENT_IDS, PADDING_MASK} and all(
+        shape == wanted and kind is np.int32 for shape, kind in found.values()
+    )
+    if not fits:
+        shown = {name: (shape, kind.__name__) for name, (shape, kind) in found.items()}
+        raise InputError(
+            f"{path}: its settings ask for inputs of int32 {wanted} called {TOKEN_IDS}, {SEGMENT_IDS} and {PADDING_MASK}, "
+            f"its model has {shown}"
+        )
 
 
 def check_outputs(model: Any, outputs: dict[str, tuple[int | None, ...]], length: int | None, path: str | Path) -> None:

@@ -1,6 +1,7 @@
 """Does a SavedModel answer as the task it was made from? Asked of every one before it is in its place."""
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -132,7 +133,7 @@ def answers_of(function: Any, signature: Signature, columns: Columns) -> list[An
     count = len(next(iter(columns.values())))
     cuts = sorted({0, min(1, count), max(count - 1, 0), count})
     answers: list[Answer] = []
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in itertools.pairwise(cuts):
         outputs = function(**as_tensors(signature, columns, slice(start, end)))
         arrays = {name: tensor.numpy() for name, tensor in outputs.items()}
         answers += [{name: array[row] for name, array in arrays.items()} for row in range(end - start)]

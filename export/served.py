@@ -25,6 +25,8 @@ TEXTS, SECOND_TEXTS = "texts", "pairs"  # inputs
 MEAN_EMBEDDING, POOLED_EMBEDDING = "mean_embedding", "pooled_embedding"
 SPACES = [code_point for code_point in range(0x3001) if chr(code_point).isspace()]  # there are none above
 
+_MODEL_INPUTS = {name: tf.TensorSpec((None, None), tf.int32, name) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)}
+
 Tensors = dict[str, tf.Tensor]
 Columns = dict[str, Any]  # input → a list of strings, or of lists of them, or an array
 Answer = dict[str, Any]  # output → what it is for one row, without what fills it up
@@ -75,7 +77,10 @@ class ServedTask:
     Attributes:
         pipeline: the task's own, in Python: what signatures must agree with.
         tokenizer: cuts texts to what the task takes.
+        encode_texts: the vocabulary in the graph: string (n,) → ragged int32 ids (n, None).
         tokenize: the tokenizer in the graph.
+        encode: the three model inputs (B, S) → the last layer (B, S, H).
+        run: the three model inputs (B, S) → the task's device outputs.
     """
 
     def __init__(self, task: Any) -> None:
@@ -83,7 +88,14 @@ class ServedTask:
         self.runner = CutRunner(task)
         self.pipeline: Any = pipeline_of(self.runner)
         self.tokenizer = self.runner.required_tokenizer
-        self.tokenize = GraphTokenizer(self.tokenizer)
+        # Functions of their own, so that they stand in the SavedModel once, not once for each signature.
+        encoder = tf.function(self.tokenizer.vocabulary.graph_encoder(), autograph=False)
+        self.encode_texts = encoder.get_concrete_function(tf.TensorSpec((None,), tf.string))
+        self.tokenize = GraphTokenizer(self.tokenizer, encode=self.encode_texts)
+        self.encode = _traced(lambda inputs: task.backbone(inputs, training=False)["sequence_output"])
+        self.run = _traced(
+            lambda inputs: task.row_outputs(self.encode(inputs), inputs[SEGMENT_IDS], inputs[PADDING_MASK])
+        )
 
     def text_signatures(self) -> dict[str, Signature]:
         """The signatures that take strings."""
@@ -92,15 +104,6 @@ class ServedTask:
     def signatures(self) -> dict[str, Signature]:
         """All of them, by name."""
         return self.text_signatures() | {TOKENS: self._tokens()}
-
-    def encode(self, inputs: Tensors) -> tf.Tensor:
-        """The three model inputs (B, S) → the last layer (B, S, H)."""
-        return self.task.backbone(inputs, training=False)["sequence_output"]
-
-    def run(self, inputs: Tensors) -> Tensors:
-        """The three model inputs (B, S) → the task's device outputs."""
-        outputs: Tensors = self.task.row_outputs(self.encode(inputs), inputs[SEGMENT_IDS], inputs[PADDING_MASK])
-        return outputs
 
     def inputs_of(self, texts: tf.Tensor, pairs: tf.Tensor | None = None) -> Tensors:
         """The model inputs of strings (B,), with one position at least, which a batch of no texts would not have."""
@@ -136,8 +139,7 @@ class ServedTask:
             both = zip(columns[TOKEN_IDS], columns[SEGMENT_IDS], lengths, strict=True)
             return list(self.task.run_rows([(ids[:n].tolist(), segments[:n].tolist()) for ids, segments, n in both]))
 
-        inputs = {name: tf.TensorSpec((None, None), tf.int32, name) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)}
-        return Signature(answer, inputs, example, expected)
+        return Signature(answer, dict(_MODEL_INPUTS), example, expected)
 
     def embeddings(self) -> Signature:
         """The signature `embed`: of each text the mean of its tokens in the last layer, as Sentence-BERT has it, and the
@@ -163,6 +165,11 @@ class ServedTask:
             return answers
 
         return Signature(answer, strings(TEXTS), lambda texts: {TEXTS: list(texts)}, expected)
+
+
+def _traced(function: Callable[[Tensors], Any]) -> Any:
+    """The graph of a function of the three model inputs."""
+    return tf.function(function, autograph=False).get_concrete_function(_MODEL_INPUTS)
 
 
 def strings(*names: str) -> dict[str, tf.TensorSpec]:

@@ -10,7 +10,18 @@ from albert_tf.inference.fill_mask import MASK, TOP_K
 from albert_tf.tokenization.graph_normalizer import reached_places
 from albert_tf.tokenization.graph_rules import ragged, row_numbers
 from albert_tf.tokenization.rules import WORD_START
-from export.served import EMBED, SERVING_DEFAULT, SPACES, TEXTS, Answer, Columns, ServedTask, Signature, Tensors, strings
+from export.served import (
+    EMBED,
+    SERVING_DEFAULT,
+    SPACES,
+    TEXTS,
+    Answer,
+    Columns,
+    ServedTask,
+    Signature,
+    Tensors,
+    strings,
+)
 
 PIECES, CANDIDATE_IDS, PROBABILITIES = "pieces", "token_ids", "probabilities"
 
@@ -39,13 +50,13 @@ class ServedMaskedLM(ServedTask):
 
     def text_signatures(self) -> dict[str, Signature]:
         vocabulary = self.tokenizer.vocabulary
-        encode, count = vocabulary.graph_encoder(), min(TOP_K, vocabulary.size)
+        count = min(TOP_K, vocabulary.size)
         pieces = vocabulary.pieces(list(range(vocabulary.size)))
         self.pipeline.top_k = count
         without_mark = _without_mark(pieces, vocabulary.kind)
 
         def answer(texts: tf.Tensor) -> Tensors:
-            masked = self._masked(texts, encode, without_mark)
+            masked = self._masked(texts, without_mark)
             probabilities, ids = tf.math.top_k(self._probabilities(masked), count)
             found = {PIECES: tf.gather(tf.constant(pieces), ids), CANDIDATE_IDS: ids, PROBABILITIES: probabilities}
             return {name: ragged(values, masked.mask_splits).to_tensor() for name, values in found.items()}
@@ -55,7 +66,7 @@ class ServedMaskedLM(ServedTask):
             EMBED: self.embeddings(),
         }
 
-    def _masked(self, texts: tf.Tensor, encode: tf.Module, without_mark: np.ndarray) -> MaskedTexts:
+    def _masked(self, texts: tf.Tensor, without_mark: np.ndarray) -> MaskedTexts:
         """`FillMaskPipeline._encoded` of each text."""
         parts = tf.strings.split(texts, MASK)
         numbers = row_numbers(parts)
@@ -64,7 +75,7 @@ class ServedMaskedLM(ServedTask):
         first = tf.strings.unicode_decode(tf.strings.substr(parts.values, 0, 1, unit="UTF8_CHAR"), "UTF-8")
         begins = first.to_tensor(ord(" "), shape=[None, 1])[:, 0]  # the character that each part begins with
         goes_on = ~is_first & ~tf.reduce_any(tf.equal(begins[:, None], [*SPACES, ord(WORD_START)]), 1)
-        ids = encode(parts.values)  # (parts, None)
+        ids = self.encode_texts(parts.values)  # (parts, None)
         # What goes on with a word loses the mark in front of its first piece.
         changed = tf.boolean_mask(ids.row_splits[:-1], goes_on & (ids.row_lengths() > 0))
         values = tf.tensor_scatter_nd_update(

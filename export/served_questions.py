@@ -66,13 +66,12 @@ class ServedQuestionAnswerer(ServedTask):
     length, in parts. A question that leaves no room for the passage is cut."""
 
     def text_signatures(self) -> dict[str, Signature]:
-        vocabulary = self.tokenizer.vocabulary
-        encode, encode_with_offsets = vocabulary.graph_encoder(), vocabulary.graph_offset_encoder()
+        encode_with_offsets = self.tokenizer.vocabulary.graph_offset_encoder()
 
         def answer(questions: tf.Tensor, passages: tf.Tensor) -> Tensors:
             same_batch(questions=questions, passages=passages)
             ids, places = encode_with_offsets(passages)
-            windows = self._windows(encode(questions), ids)
+            windows = self._windows(self.encode_texts(questions), ids)
             characters = graph_rules.decode(passages)
             outputs = self._shown(self.run(windows.inputs), windows)
             spans = self._spans(outputs, windows, places, characters)
@@ -129,9 +128,7 @@ class ServedQuestionAnswerer(ServedTask):
             shown[name] = tf.pad(tf.where(kept, values, _LOWEST), wider, constant_values=_LOWEST)
         return shown
 
-    def _spans(
-        self, outputs: Tensors, windows: Windows, places: tf.RaggedTensor, characters: tf.RaggedTensor
-    ) -> Spans:
+    def _spans(self, outputs: Tensors, windows: Windows, places: tf.RaggedTensor, characters: tf.RaggedTensor) -> Spans:
         """All spans that fit, with their places in the passages, without spaces around them."""
         starts, ends, scores = self._candidates(outputs)
         length = tf.shape(outputs[START_LOGITS if self.settings.head == "span" else START_LOG_PROBS])[1]
@@ -200,9 +197,7 @@ class ServedQuestionAnswerer(ServedTask):
         scores = tf.cast(spans.scores, tf.float64)
         top = tf.gather(tf.concat([scores, [0.0]], 0), best)
         shares = tf.exp(scores - tf.gather(top, spans.example))
-        share = tf.math.divide_no_nan(
-            tf.ones_like(top), tf.math.unsorted_segment_sum(shares, spans.example, count)
-        )
+        share = tf.math.divide_no_nan(tf.ones_like(top), tf.math.unsorted_segment_sum(shares, spans.example, count))
         if self.settings.head == "span":
             against = tf.where(has, against - top, against)
         threshold = self.settings.no_answer_threshold

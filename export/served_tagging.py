@@ -39,11 +39,9 @@ class ServedTagger(ServedTask):
     """`words` with `starts` and `ends` in characters, `labels` in IOB2 and `scores`; texts of any length, in parts."""
 
     def text_signatures(self) -> dict[str, Signature]:
-        encode = self.tokenizer.vocabulary.graph_encoder()
-
         def answer(texts: tf.Tensor) -> Tensors:
             words = words_of(texts)
-            table = ragged(self._probabilities(words, encode(words.texts)), words.splits).to_tensor(0.0)
+            table = ragged(self._probabilities(words, self.encode_texts(words.texts)), words.splits).to_tensor(0.0)
             lengths = words.splits[1:] - words.splits[:-1]
             chosen = best_paths(table, lengths, self.pipeline.labels)
             is_word = tf.sequence_mask(lengths, tf.shape(table)[1])

@@ -136,14 +136,6 @@ def add_text_classifier_metadata(model: bytes, *, tokenizer_kind: str, tokenizer
     """
     from ai_edge_litert import schema_py_generated as schema
 
-    class AlignedBuffer(schema.BufferT):
-        """Writes its data where runtimes may map it as it is; the generated code forgets the alignment."""
-
-        def Pack(self, builder: Any) -> Any:  # noqa: N802  # the generated code's name
-            if self.data is not None:
-                builder.Prep(_DATA_ALIGNMENT, len(self.data))
-            return super().Pack(builder)
-
     content = schema.ModelT.InitFromPackedBuf(bytearray(model))
     if len(content.subgraphs) != 1:
         raise InputError(
@@ -152,10 +144,30 @@ def add_text_classifier_metadata(model: bytes, *, tokenizer_kind: str, tokenizer
     names = {tensor.tensorIndex: tensor.name.decode() for tensor in content.signatureDefs[0].inputs}
     inputs = [names[index] for index in content.subgraphs[0].inputs]
     metadata = text_classifier_metadata(inputs, tokenizer_kind=tokenizer_kind, tokenizer_file=tokenizer_file)
-    buffers = [*content.buffers, schema.BufferT(data=_as_array(metadata))]
-    content.buffers = [AlignedBuffer(buffer.data, buffer.offset, buffer.size) for buffer in buffers]
-    content.metadata = [*(content.metadata or []), schema.MetadataT(BUFFER_NAME, len(buffers) - 1)]
-    builder = flatbuffers.Builder(len(model) + len(metadata) + 4096)
+    content.buffers = [*content.buffers, schema.BufferT(data=_as_array(metadata))]
+    content.metadata = [*(content.metadata or []), schema.MetadataT(BUFFER_NAME, len(content.buffers) - 1)]
+    return packed(content, len(model) + len(metadata))
+
+
+def packed(content: Any, about: int) -> bytes:
+    """The flatbuffer of a model.
+
+    Args:
+        content: a ModelT of the schema's generated code.
+        about: how many bytes it may take, a guess.
+    """
+    from ai_edge_litert import schema_py_generated as schema
+
+    class AlignedBuffer(schema.BufferT):
+        """Writes its data where runtimes may map it as it is; the generated code forgets the alignment."""
+
+        def Pack(self, builder: Any) -> Any:  # noqa: N802  # the generated code's name
+            if self.data is not None:
+                builder.Prep(_DATA_ALIGNMENT, len(self.data))
+            return super().Pack(builder)
+
+    content.buffers = [AlignedBuffer(buffer.data, buffer.offset, buffer.size) for buffer in content.buffers]
+    builder = flatbuffers.Builder(about + 4096)
     builder.Finish(content.Pack(builder), b"TFL3")
     return bytes(builder.Output())
 

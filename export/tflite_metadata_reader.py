@@ -63,7 +63,8 @@ class ModelMetadata:
         tensors = (*self.inputs, *self.outputs)
         units = [*self.input_process_units, *self.output_process_units]
         units += [unit for tensor in tensors for unit in tensor.process_units]
-        return tuple(file for part in (*tensors, *units) for file in part.files)
+        parts = [tensor.files for tensor in tensors] + [unit.files for unit in units]
+        return tuple(file for files in parts for file in files)
 
 
 def read_metadata(data: Any) -> ModelMetadata:

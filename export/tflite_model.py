@@ -172,8 +172,8 @@ def _subgraph(table: Table, codes: list[tuple[str, int, str | None]], buffers: t
         inputs = tuple(_index(i, tensors, "tensor", optional=True) for i in entry.numbers(1, "i"))
         outputs = tuple(_index(i, tensors, "tensor") for i in entry.numbers(2, "i"))
         operators.append(Operator(name, version, custom, inputs, outputs, entry.table(4)))
-    ends = [tuple(_index(i, tensors, "tensor") for i in table.numbers(field, "i")) for field in (1, 2)]
-    return Subgraph(table.text(4) or "", tensors, *ends, tuple(operators))
+    starts, ends = (tuple(_index(i, tensors, "tensor") for i in table.numbers(field, "i")) for field in (1, 2))
+    return Subgraph(table.text(4) or "", tensors, starts, ends, tuple(operators))
 
 
 def _tensor(table: Table, buffers: tuple[memoryview, ...]) -> Tensor:
@@ -217,11 +217,11 @@ def _quantization(table: Table | None) -> Quantization | None:
 def _signature(table: Table, subgraphs: tuple[Subgraph, ...]) -> Signature:
     subgraph = _index(table.number(4, "I"), subgraphs, "subgraph")
     tensors = subgraphs[subgraph].tensors
-    ends = [
+    inputs, outputs = (
         {entry.text(0) or "": _index(entry.number(1, "I"), tensors, "tensor") for entry in table.tables(field)}
         for field in (0, 1)
-    ]
-    return Signature(table.text(2) or "", subgraph, *ends)
+    )
+    return Signature(table.text(2) or "", subgraph, inputs, outputs)
 
 
 def _index(index: int, entries: Any, what: str, *, optional: bool = False) -> int:

@@ -1,6 +1,6 @@
-"""One training as a process of its own, with two logical CPU devices: TensorFlow allows that only before it has begun.
+"""Trainings in a process of their own, with two logical CPU devices: TensorFlow allows that only before it has begun.
 
-    python distribution_job.py SETTINGS_JSON
+    python distribution_job.py SETTINGS_JSON…
 
 The settings are those of `albert-tf pretrain` or `finetune TASK`, by field, with `command` beside.
 """
@@ -8,6 +8,7 @@ The settings are those of `albert-tf pretrain` or `finetune TASK`, by field, wit
 import json
 import os
 import sys
+from typing import Any
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
@@ -20,8 +21,7 @@ tf.config.set_logical_device_configuration(
 tf.config.threading.set_intra_op_parallelism_threads(1)
 
 
-def main() -> None:
-    settings = json.loads(sys.argv[1])
+def train(settings: dict[str, Any]) -> None:
     command = settings.pop("command")
     if command == "pretrain":
         from albert_tf.training.pretrain import pretrain
@@ -37,4 +37,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    for text in sys.argv[1:]:
+        train(json.loads(text))

@@ -43,6 +43,7 @@ LIGHT = (
     "albert_tf.inference.pipelines",
     "albert_tf.evaluation.classification_metrics",
     "albert_tf.evaluation.evaluate",
+    "albert_tf.evaluation.html_report",
     "albert_tf.evaluation.report",
     "albert_tf.training.pretrain_config",
     "albert_tf.training.run_config",

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import os
 import random
 import shutil
 import zipfile
@@ -166,7 +167,9 @@ def test_weights_that_do_not_fit(small_file: Path, change: Any, expected: str) -
         (lambda members: members.update({"model.weights.h5": b"x" * 1000}), "the file is damaged"),
         (lambda members: members.update({"../outside": b"x"}), r"member '\.\./outside' would be written outside"),
         (lambda members: members.update({"/outside": b"x"}), "member '/outside' would be written outside"),
+        (lambda members: members.update({"a/" * 2000 + "x": b"x"}), "member 'a/a/.*' is in more than 32 folders"),
         (lambda members: members.update({"assets/x": b"x"}), r"assets: expected tokenizer\.json"),
+        (lambda members: members.update({"assets": b"x"}), "assets: expected a folder with the tokenizer's files"),
         (
             lambda members: members.update({"assets/tokenizer.json": b'{"kind": 1}'}),
             "assets/tokenizer.json: expected th",
@@ -196,6 +199,59 @@ def test_bombs_and_other_files(small_file: Path, tmp_path: Path) -> None:
         load_checkpoint(tmp_path / "absent.keras")
     with pytest.raises(InputError, match="of the form keras model, which has a config of its own"):
         load_checkpoint(small_file, config="albert_base_v2")
+
+
+def test_pipes_and_folders_in_the_place_of_files(saved_file: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.keras")
+    with pytest.raises(InputError, match=r"pipe\.keras: neither a file nor a folder"):
+        load_checkpoint(tmp_path / "pipe.keras")
+    folder = tmp_path / "unzipped"
+    shutil.unpack_archive(saved_file, folder, "zip")
+    (folder / "model.weights.h5").unlink()
+    with pytest.raises(InputError, match=r"cannot read .*unzipped/model\.weights\.h5: No such file"):
+        load_checkpoint(folder)
+    os.mkfifo(folder / "model.weights.h5")
+    with pytest.raises(InputError, match=r"model\.weights\.h5: neither a file nor a folder"):
+        load_checkpoint(folder)
+
+
+def test_a_file_in_a_folder_is_to_be_named(small_file: Path) -> None:
+    with pytest.raises(InputError, match=r"found small\.keras; give the path of that file"):
+        load_checkpoint(small_file.parent)
+    with zipfile.ZipFile(small_file.parent / "packed.zip", "w") as archive:
+        archive.write(small_file, "films.keras")
+    with pytest.raises(InputError, match=r"packed\.zip: found films\.keras; give the path of that file"):
+        load_checkpoint(small_file.parent / "packed.zip")
+
+
+LAMBDA = {
+    "module": "builtins",
+    "class_name": "__lambda__",
+    "config": {"value": ["4wEAAAAAAAAAAAAAAAIAAABDAAAA", None, None]},
+    "registered_name": None,
+}
+SHELL = {"module": "os", "class_name": "system", "config": {"command": "touch harm"}, "registered_name": None}
+
+
+@pytest.mark.parametrize("harm", [LAMBDA, SHELL])
+@pytest.mark.parametrize("place", ["dtype", "compile_config", "build_config", "name", "module"])
+def test_no_object_in_a_config_is_made(
+    small_file: Path, monkeypatch: pytest.MonkeyPatch, harm: dict[str, Any], place: str
+) -> None:
+    """Keras would make them when it loads the file; here they are not even looked at."""
+    monkeypatch.chdir(small_file.parent)
+    monkeypatch.setattr(keras.saving, "deserialize_keras_object", lambda *_, **__: pytest.fail("an object was made"))
+
+    def change(saved: dict[str, Any]) -> None:
+        if place in ("compile_config", "build_config"):
+            saved[place] = {"optimizer": harm, "input_shape": harm}
+        elif place == "module":
+            saved["config"]["backbone"].update(module=harm["module"], class_name=harm["class_name"])
+        else:
+            saved["config"]["backbone"]["config"][place] = harm
+
+    assert load_checkpoint(with_config(small_file, change)).config == CONFIG
+    assert not Path("harm").exists()
 
 
 def outcome(path: Path) -> Checkpoint | None:

@@ -54,9 +54,9 @@ def settings(folder: Path, name: str, **changes: Any) -> dict[str, Any]:
     return files | SETTINGS | changes
 
 
-def run_job(settings: dict[str, Any], **environment: str) -> None:
-    """tests/distribution_job.py in a process of its own."""
-    command = [sys.executable, str(ROOT / "tests/distribution_job.py"), json.dumps(settings)]
+def run_job(*settings: dict[str, Any], **environment: str) -> None:
+    """tests/distribution_job.py in a process of its own: one training after the other."""
+    command = [sys.executable, str(ROOT / "tests/distribution_job.py"), *map(json.dumps, settings)]
     done = subprocess.run(command, env=ENVIRONMENT | environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -88,25 +88,26 @@ def test_two_devices_are_one(folder: Path, one: Path) -> None:
     assert_same_figures(folder / "mirrored", one, PRETRAINING_FIGURES)
 
 
-def test_two_workers_are_one_also_when_one_is_killed(folder: Path, one: Path) -> None:
-    out = folder / "workers"
+@pytest.mark.parametrize("victim", [0, 1])
+def test_two_workers_are_one_also_when_one_is_killed(folder: Path, one: Path, victim: int) -> None:
+    out = folder / f"workers_{victim}"
     flags = [
         part
-        for name, value in settings(folder, "workers").items()
+        for name, value in settings(folder, out.name).items()
         for part in ("--" + name.replace("_", "-"), str(value))
     ]
     command = [sys.executable, "-m", "albert_tf.cli.main", "launch", "--workers", "2", "--restarts", "1", "--"]
     with subprocess.Popen(
         [*command, "pretrain", *flags], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as launcher:
-        state = out.with_name("workers.training") / "state.safetensors"
+        state = out.with_name(f"{out.name}.training") / "state.safetensors"
         deadline = time.monotonic() + 400
         while not state.exists() and time.monotonic() < deadline and launcher.poll() is None:
             time.sleep(0.05)
-        os.kill(_worker(launcher.pid, 1), signal.SIGKILL)
+        os.kill(_worker(launcher.pid, victim), signal.SIGKILL)
         said = launcher.communicate(timeout=500)[0]
     assert launcher.returncode == 0, said
-    assert "worker 1 was ended by signal 9" in said and "going on after round" in said
+    assert f"worker {victim} was ended by signal 9" in said and "going on after round" in said
     assert_same_figures(out, one, PRETRAINING_FIGURES)
 
 
@@ -143,10 +144,26 @@ def test_fine_tuning_on_two_devices_is_that_on_one(tables: TinyFiles, changes: d
     """With a last batch that the devices cannot share equally, and batches that differ in size."""
     undisturbed = {"hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0, "clip_norm": 0.1}
     runs = [tables.train.with_name("_".join(map(str, [*changes.values(), where]))) for where in ("one", "mirrored")]
-    for out, strategy in zip(runs, ("one", "mirrored"), strict=True):
-        run = tiny_run(tables, out, epochs=2.0, strategy=strategy, **undisturbed | changes)
-        run_job(dataclasses.asdict(run) | {"command": "classification"})
+    run_job(
+        *(
+            dataclasses.asdict(tiny_run(tables, out, epochs=2.0, strategy=strategy, **undisturbed | changes))
+            | {"command": "classification"}
+            for out, strategy in zip(runs, ("one", "mirrored"), strict=True)
+        )
+    )
     assert_same_figures(*runs)
+
+
+def test_several_runs_on_two_devices_in_one_process(tables: TinyFiles) -> None:
+    outs = [tables.train.with_name(f"seed_{seed}") for seed in (1, 2)]
+    run_job(
+        *(
+            dataclasses.asdict(tiny_run(tables, out, epochs=1.0, seed=seed, strategy="mirrored"))
+            | {"command": "classification"}
+            for seed, out in enumerate(outs, start=1)
+        )
+    )
+    assert all((out / "metrics.json").is_file() for out in outs)
 
 
 def test_fine_tuning_on_jax_is_refused(tables: TinyFiles) -> None:

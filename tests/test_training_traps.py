@@ -13,7 +13,7 @@ from albert_tf.data.schema import TextExample
 from albert_tf.tasks.classification import AlbertTextClassifier
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from albert_tf.tokenization.wordpiece import WordPieceVocabulary
-from albert_tf.training.run_config import ClassificationRun
+from albert_tf.training.run_config import ClassificationRun, QuestionAnsweringRun
 from albert_tf.training.tasks.finetune_task import TrainingRows
 from albert_tf.training.traps import report_start, traps
 
@@ -114,4 +114,13 @@ def test_the_start_is_reported() -> None:
         "recipe mnli: --learning-rate 3e-05, --batch-size 64, --steps 10000, --warmup 0.1, --max-length 512",
         "note: one",
         "note: two",
+    ]
+
+
+def test_a_recipe_that_names_a_head_is_reported() -> None:
+    told: list[str] = []
+    report_start(QuestionAnsweringRun.of(train="t", out="o", source="a", recipe="squad2"), [], told.append)
+    assert told == [
+        "recipe squad2: --learning-rate 3e-05, --batch-size 48, --steps 8144, --warmup 0.0999509, --max-length 512, "
+        "--head squad2"
     ]

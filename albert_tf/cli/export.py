@@ -1,16 +1,21 @@
-"""albert-tf export: a run folder → a file for devices."""
+"""albert-tf export: a run folder → a file for devices, or a SavedModel for servers."""
 
 import argparse
 import dataclasses
 from pathlib import Path
 from typing import Any
 
+from albert_tf.cli import export_saved_model
+
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
-        "export", help="write a run folder as a device file", description="Write a device file."
+        "export",
+        help="write a run folder as a device file or a SavedModel",
+        description="Write a file for devices, or a SavedModel for servers.",
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+    export_saved_model.add_parser(kinds)
     tflite = kinds.add_parser(
         "tflite",
         help="a .tflite file with tokenizer and labels inside",
@@ -45,10 +50,9 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from albert_tf.data.rows import split_lines
     from albert_tf.errors import InputError
     from albert_tf.evaluation.report import metrics_table, write_json
-    from albert_tf.files import read_text, refuse_existing
+    from albert_tf.files import refuse_existing
     from albert_tf.tasks.trained import load_task
     from export.tflite import export_tflite
 
@@ -56,9 +60,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--json and --out: expected two files, got the same")
     for path in filter(None, (args.out, args.json)):
         refuse_existing(path, overwrite=args.overwrite, file=True)
-    texts = [line for line in split_lines(read_text(args.text_file)) if line.strip()] if args.text_file else None
-    if texts is not None and not texts:
-        raise InputError(f"{args.text_file}: expected texts, one a line; the file has none")
+    texts = read_check_texts(args.text_file)
     task = load_task(args.run_folder)
     report = export_tflite(
         task,
@@ -75,3 +77,21 @@ def run(args: argparse.Namespace) -> int:
     if args.json is not None:
         write_json(args.json, figures, overwrite=args.overwrite)
     return 0
+
+
+def read_check_texts(path: Path | None) -> list[str] | None:
+    """The texts of a file, one a line, to compare an exported model on; None where no file is given.
+
+    Raises:
+        InputError: the file cannot be read or has none.
+    """
+    from albert_tf.data.rows import split_lines
+    from albert_tf.errors import InputError
+    from albert_tf.files import read_text
+
+    if path is None:
+        return None
+    texts = [line for line in split_lines(read_text(path)) if line.strip()]
+    if not texts:
+        raise InputError(f"{path}: expected texts, one a line; the file has none")
+    return texts

@@ -16,6 +16,8 @@ TRAIN_FILES = {
     "question-answering": "train-v2.0.json --valid dev-v2.0.json",
 }
 
+SHORT_NAMES = {"question-answering": ("qa",)}
+
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
@@ -30,7 +32,8 @@ def add_parser(subparsers: Any) -> None:
         example = EXAMPLE.format(
             task=run_class.task, train=TRAIN_FILES.get(run_class.task, "train.tsv --valid dev.tsv")
         )
-        task = tasks.add_parser(run_class.task, help=help_text, description=help_text, epilog=example)
+        short = SHORT_NAMES.get(run_class.task, ())
+        task = tasks.add_parser(run_class.task, aliases=short, help=help_text, description=help_text, epilog=example)
         run_class.add_flags(task)
         several = task.add_argument_group("several runs", "OUT becomes a folder of run folders, with a summary")
         several.add_argument(
@@ -64,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
     if args.seeds is not None or args.sweep:
         return _run_several(config, args, console, say)
     summary = finetune(config, overwrite=args.overwrite, report=say)
+    if not summary:  # a worker that is not the chief
+        return 0
     if summary["valid"]:
         console.print(metrics_table(summary["valid"], f"{config.valid}, weights of round {summary['best_round']}"))
     say(f"written: {config.out}")

@@ -13,6 +13,7 @@ from albert_tf.cli import (
     evaluate,
     export,
     finetune,
+    inspect,
     launch,
     params,
     predict,
@@ -36,6 +37,7 @@ COMMANDS = (
     evaluate,
     predict,
     export,
+    inspect,
 )
 
 

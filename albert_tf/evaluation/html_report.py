@@ -19,10 +19,10 @@ font:1rem/1.5 system-ui,sans-serif;overflow-wrap:break-word}
 p,dd,pre,h1{overflow-wrap:anywhere}
 h1{font-size:1.5rem;margin:.5rem 0}h2{font-size:1.2rem;margin:2rem 0 .5rem;border-bottom:1px solid var(--line)}
 h3{font-size:1rem;margin:0 0 .3rem}a{color:var(--first)}nav a{display:inline-block;margin-right:1rem}
-.scroll{overflow-x:auto;margin:.5rem 0}table{border-collapse:collapse}
-caption{text-align:start;white-space:nowrap;font-weight:600;padding:.3rem 0}
+.scroll{overflow-x:auto;margin:.5rem 0}table{border-collapse:collapse;min-width:min(100%,20rem)}
+caption{text-align:start;font-weight:600;padding:.3rem 0}
 th,td{border:1px solid var(--line);padding:.25rem .6rem;text-align:start;vertical-align:top;font-weight:400}
-thead th{background:var(--faint);font-weight:600}.figures td,.matrix td{text-align:end}
+thead th{background:var(--faint);font-weight:600}.figures td,.figures thead th+th,.matrix td{text-align:end}
 td data{white-space:nowrap;font-variant-numeric:tabular-nums}.matrix td{padding:0}
 .matrix td div{padding:.25rem .6rem;background:color-mix(in srgb,var(--first) calc(var(--share)*45%),transparent)}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(20rem,100%),1fr));gap:1rem}

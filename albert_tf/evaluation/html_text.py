@@ -48,10 +48,11 @@ def number(value: Any) -> str:
         return '<span title="not a number">–</span>'
     if isinstance(value, bool) or not isinstance(value, Real):
         return data_text(str(value))
-    whole = isinstance(value, int)
-    figure = value if whole else float(value)
-    if whole or (figure.is_integer() and abs(figure) > 1):
-        shown = f"{figure:,}" if whole else f"{figure:,.0f}"
+    if isinstance(value, int):
+        return f'<data value="{value}">{value:,}</data>'
+    figure = float(value)
+    if figure.is_integer() and abs(figure) > 1:
+        shown = f"{figure:,.0f}"
     else:
         shown = f"{figure:,.4f}" if abs(figure) >= 0.1 or not figure else f"{figure:.4g}"
     return f'<data value="{figure!r}">{shown}</data>'

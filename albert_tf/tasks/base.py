@@ -287,7 +287,7 @@ class AlbertTask(AccumulatingModel):
         known = inspect.signature(cls).parameters.keys() - {"backbone", "tokenizer", "name"}
         if unknown := sorted(saved["settings"].keys() - known):
             raise InputError(
-                f"{checkpoint.source}: task.json has settings that this version does not know: {', '.join(unknown)}; "
+                f"{checkpoint.source}: the task has settings that this version does not know: {', '.join(unknown)}; "
                 f"expected {', '.join(sorted(known))}"
             )
         return dict(saved["settings"])

@@ -51,4 +51,7 @@ def load_task(source: str | Path) -> AlbertTask:
     task = checkpoint.task["task"]
     if task not in TASKS:
         raise InputError(f"{source}: a model for the task {task!r}; expected one of {', '.join(TASKS)}")
-    return TASKS[task].from_checkpoint(checkpoint)
+    try:
+        return TASKS[task].from_checkpoint(checkpoint)
+    except InputError as error:  # of the task's constructor, which does not know where its settings are from
+        raise error if checkpoint.source in str(error) else InputError(f"{source}: {error}") from error

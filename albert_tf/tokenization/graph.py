@@ -19,13 +19,14 @@ class GraphTokenizer(tf.Module):
 
     Args:
         tokenizer: its vocabulary and `max_length` are built into the graph.
+        encode: the vocabulary's `graph_encoder`, where there is one already.
     """
 
-    def __init__(self, tokenizer: AlbertTokenizer) -> None:
+    def __init__(self, tokenizer: AlbertTokenizer, *, encode: Any = None) -> None:
         super().__init__()
         self._vocabulary = tokenizer.vocabulary
         self._max_length = tokenizer.max_length
-        self._encode = tokenizer.vocabulary.graph_encoder()
+        self._encode = encode or tokenizer.vocabulary.graph_encoder()
         self._encode_with_offsets: Any = None  # made when it is needed: not every vocabulary has it
 
     def __call__(

@@ -9,6 +9,7 @@ whole batch, so that the sum over replicas is the loss of one device.
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Callable
@@ -98,8 +99,7 @@ def open_devices(strategy: str) -> Devices:
     if keras.backend.backend() == "jax":
         return _open_jax(strategy)
     if strategy == "mirrored":
-        devices = _local_devices()
-        return Devices(tf.distribute.MirroredStrategy(devices), len(devices))
+        return _mirrored()
     if strategy == "multiworker":
         return _open_workers()
     if strategy == "tpu":
@@ -107,10 +107,11 @@ def open_devices(strategy: str) -> Devices:
     return ONE_DEVICE
 
 
-def _local_devices() -> list[str]:
-    """The names of all GPUs; without one, of the logical CPU devices."""
+@functools.cache  # a second MirroredStrategy in a process takes the first one's collective keys, and fails
+def _mirrored() -> Devices:
+    """All GPUs; without one, the logical CPU devices."""
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-    return [device.name for device in devices]
+    return Devices(tf.distribute.MirroredStrategy([device.name for device in devices]), len(devices))
 
 
 def _open_workers() -> Devices:

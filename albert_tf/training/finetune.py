@@ -63,7 +63,9 @@ def finetune(run: RunConfig, *, overwrite: bool = False, report: Callable[[str],
             being a number.
     """
     if keras.backend.backend() != "tensorflow":
-        raise InputError("fine-tuning runs on Keras's TensorFlow backend; unset KERAS_BACKEND (pretrain runs on JAX too)")
+        raise InputError(
+            "fine-tuning runs on Keras's TensorFlow backend; unset KERAS_BACKEND (pretrain runs on JAX too)"
+        )
     check_out(run.out, overwrite=overwrite)
     devices = open_devices(run.strategy)
     task = TASKS[run.task]

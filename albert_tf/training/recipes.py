@@ -10,17 +10,15 @@ from typing import Any
 from albert_tf.errors import InputError
 
 
-def _steps(
-    task: str, learning_rate: float, batch_size: int, steps: int, warmup_steps: int, max_length: int = 512
-) -> Any:
+def _steps(task: str, learning_rate: float, batch_size: int, steps: int, warmup_steps: int, **others: Any) -> Any:
     fields = {
         "learning_rate": learning_rate,
         "batch_size": batch_size,
         "steps": steps,
         "warmup": warmup_steps / steps,
-        "max_length": max_length,
+        "max_length": 512,
     }
-    return task, fields
+    return task, fields | others
 
 
 # Name → (task, fields of its run).
@@ -38,7 +36,7 @@ RECIPES: dict[str, tuple[str, dict[str, Any]]] = {
         "question-answering",
         {"learning_rate": 5e-5, "batch_size": 48, "epochs": 2.0, "warmup": 0.1, "max_length": 384},
     ),
-    "squad2": _steps("question-answering", 3e-5, 48, 8144, 814),
+    "squad2": _steps("question-answering", 3e-5, 48, 8144, 814, head="squad2"),
     "race": _steps("multiple-choice", 2e-5, 32, 12000, 1000),
     "race-v2": _steps("multiple-choice", 1e-5, 32, 12000, 1000),
 }

@@ -34,8 +34,9 @@ from albert_tf.training.environment import environment
 from albert_tf.training.pretrain_config import PretrainConfig
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.settings import Settings
+from albert_tf.training.traps import texts_of
 
-MEASURED_EXAMPLES = 2000
+MEASURED_EXAMPLES, MEASURED_CHARACTERS = 2000, 5_000_000  # seconds, however much there is
 _IN_PARTS = ("question-answering", "tagging")  # of a long text nothing is left out
 
 
@@ -149,9 +150,12 @@ def _finetune_lengths(run: RunConfig, model: AlbertTask, examples: Sequence[Any]
     """Of many examples some: they are encoded once more, uncut."""
     tokenizer = model.required_tokenizer
     places = spread(len(examples), MEASURED_EXAMPLES)
+    characters = sum(len(text) for place in places for text in texts_of(examples[place]))
+    if characters > MEASURED_CHARACTERS:
+        places = spread(len(examples), max(2, len(places) * MEASURED_CHARACTERS // characters))
     pipeline = PIPELINES[run.task](_Unlimited(model))
     lengths = [len(ids) for ids, _ in pipeline.prepare([examples[place] for place in places]).rows]
-    some = "The" if len(places) == len(examples) else f"{len(places):,} of the {len(examples):,}"
+    some = f"The {len(places):,}" if len(places) == len(examples) else f"{len(places):,} of the {len(examples):,}"
     rows = "" if len(lengths) == len(places) else f" ({len(lengths):,} rows)"
     longer = "read in parts" if run.task in _IN_PARTS else "cut"
     return lengths_part(

@@ -55,6 +55,8 @@ def parse_sweep(run: RunConfig, seeds: str | None, values: Sequence[str]) -> Swe
     Raises:
         InputError: not such texts, an unknown field, or a value that the field does not take.
     """
+    if run.strategy not in ("one", "mirrored"):
+        raise InputError(f"--seeds and --sweep go with one machine; leave --strategy {run.strategy} out")
     if run.valid is None:
         raise InputError("--seeds and --sweep compare runs by --valid FILE; give one")
     chosen = (str(run.seed),) if seeds is None else tuple(part.strip() for part in seeds.split(","))

@@ -79,7 +79,7 @@ def _letters(model: AlbertTask, examples: Sequence[Any]) -> Iterator[str]:
     if has_capitals and lowers:
         yield "the tokenizer lower-cases texts, though its vocabulary has capital letters; is lower=false meant?"
     if not has_capitals and not lowers:
-        cased = sum(text != text.lower() for example in examples[:_LOOKED_AT] for text in _texts(example))
+        cased = sum(text != text.lower() for example in examples[:_LOOKED_AT] for text in texts_of(example))
         if cased:
             yield (
                 f"{cased} of the first texts have capital letters, which the vocabulary lacks and the tokenizer leaves as "
@@ -138,7 +138,7 @@ def _published_settings(run: RunConfig) -> str | None:
     return f"there are published settings for {glue}: --recipe {glue.lower()}"
 
 
-def _texts(example: Any) -> Iterator[str]:
+def texts_of(example: Any) -> Iterator[str]:
     """The texts of an example of whatever task."""
     for name in ("text", "pair", "words", "context", "question", "options"):
         value = getattr(example, name, None) or ()
@@ -157,7 +157,11 @@ def report_start(run: RunConfig, found: Sequence[str], report: Callable[[str], N
     """Reports the recipe of a run, with what it sets, and what was found."""
     if run.recipe is not None:
         fields = find_recipe(run.recipe, run.task) or {}
-        values = ", ".join(f"{run.flag_name(name)} {getattr(run, name):g}" for name in fields)
+        values = ", ".join(f"{run.flag_name(name)} {_short(getattr(run, name))}" for name in fields)
         report(f"recipe {run.recipe}: {values}")
     for line in found:
         report(f"note: {line}")
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:g}"

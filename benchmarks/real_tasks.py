@@ -1,0 +1,394 @@
+"""Every task trained from scratch on real data, its figure beside an independent scorer's on the same predictions.
+
+    python benchmarks/real_tasks.py --data DATA --json real_tasks.json
+
+The models are small (two layers of width 128) and start from random weights, so the figures are modest: the questions are
+whether training finds what the data hold, and whether the figures are right. Weights are the last ones, picked by nothing;
+where a data set has no second file, a part of the first is held back. The independent figure starts again from the files:
+right answers are read by Python's own csv and json, not by albert_tf, and scored by scikit-learn, SciPy, seqeval or the
+functions of the official SQuAD script. A difference above 1e-6 fails.
+
+Figures that are in the JSON file already are kept: an interrupted run goes on. `--tasks NAME,NAME` runs some.
+Needs `pip install -e ".[garden,peers]"`, and about fifteen minutes on two cores.
+"""
+
+import csv
+import dataclasses
+import io
+import json
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import common
+
+LIMIT = 1e-6
+SHAPE = {"hidden_dim": 128, "intermediate_dim": 512, "num_layers": 2, "num_heads": 4, "hidden_dropout": 0.1}
+ENGLISH, CHINESE = "albert_vocab_en/30k-clean.model", "albert_vocab_zh/vocab.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class Files:
+    """The files of a data set; `valid` where training needs one to set a threshold."""
+
+    train: Path
+    test: Path
+    valid: Path | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One row.
+
+    Attributes:
+        task: as on the command line.
+        figure: the figure compared, by its name in our metrics.
+        files: the data folder and a folder for parts of files → the files.
+        truth: a file → its right answers, read without albert_tf.
+        answer: what of one of our answers is scored.
+        score: right answers and answers → the independent figure.
+        constant: right answers of the training file and the test file → the figure of the best constant answer.
+        settings: of the run.
+        tokenizer: the vocabulary in the data folder.
+    """
+
+    task: str
+    figure: str
+    files: Callable[[Path, Path], Files]
+    truth: Callable[[Path], Any]
+    answer: Callable[[Any], Any]
+    score: Callable[[Any, list[Any]], float]
+    constant: Callable[[Any, Any], float]
+    settings: dict[str, Any]
+    tokenizer: str = ENGLISH
+
+
+def main() -> None:
+    parser = common.parser(__doc__)
+    parser.add_argument("--tasks", default=",".join(TASKS), help=f"rows, of {', '.join(TASKS)} (default all)")
+    args = parser.parse_args()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    figures: dict[str, dict[str, Any]] = {}
+    if args.json is not None and args.json.exists():
+        figures = json.loads(args.json.read_text(encoding="utf-8"))
+    for name in args.tasks.split(","):
+        if name in figures:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            figures[name] = measured(TASKS[name], args.data, Path(folder))
+        print(f"{name}: {figures[name]}", flush=True)
+        if args.json is not None:
+            args.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    common.show(
+        "trained from scratch, 2 layers × 128", [row(*item) for item in figures.items()], figures, args.json
+    )
+    wrong = [name for name, found in figures.items() if abs(found["ours"] - found["independent"]) > LIMIT]
+    raise SystemExit(f"the independent scorer says otherwise: {', '.join(wrong)}" if wrong else 0)
+
+
+def row(name: str, found: dict[str, Any]) -> dict[str, str]:
+    return {
+        "data": name,
+        "task": found["task"],
+        "train / test": f"{found['train_examples']:,} / {found['test_examples']:,}",
+        "parameters": f"{found['parameters'] / 1e6:.1f} M",
+        "CPU s": f"{found['cpu_seconds']:.0f}",
+        "figure": found["figure"],
+        "constant": f"{found['constant']:.3f}",
+        "albert-tf": f"{found['ours']:.3f}",
+        "independent": f"{found['independent']:.3f}",
+        "difference": f"{abs(found['ours'] - found['independent']):.0e}",
+    }
+
+
+def measured(task: Task, data: Path, folder: Path) -> dict[str, Any]:
+    from albert_tf.config import AlbertConfig
+    from albert_tf.evaluation.evaluate import EVALUATIONS
+    from albert_tf.evaluation.remembering import RememberingRunner
+    from albert_tf.inference.pipelines import pipeline_of
+    from albert_tf.tasks.trained import load_task
+    from albert_tf.training.finetune import TASKS as FINETUNED
+    from albert_tf.training.finetune import finetune
+    from albert_tf.training.run_config import RUNS
+
+    files = task.files(data, folder)
+    run_class = next(run for run, _ in RUNS if run.task == task.task)
+    config = folder / "config.json"
+    AlbertConfig(vocabulary_size=1, **SHAPE).to_json(config)  # type: ignore[arg-type]
+    run = run_class.of(
+        train=str(files.train),
+        valid=None if files.valid is None else str(files.valid),
+        from_scratch=str(config),
+        tokenizer=str(data / task.tokenizer),
+        out=str(folder / "run"),
+        **task.settings,
+    )
+    cpu_started = time.process_time()
+    summary = finetune(run)
+    cpu_seconds = time.process_time() - cpu_started
+    runner = RememberingRunner(load_task(run.out))
+    pipeline = pipeline_of(runner)
+    examples = FINETUNED[run.task].read(run, str(files.test), print)
+    prepared = pipeline.prepare(examples)
+    ours = EVALUATIONS[run.task](pipeline, examples, prepared, str(files.test))
+    truth = task.truth(files.test)
+    answers = [task.answer(answer) for answer in pipeline.answer(prepared)]
+    return {
+        "task": task.task,
+        "train_examples": summary["train_examples"],
+        "test_examples": len(examples),
+        "parameters": summary["parameters"],
+        "cpu_seconds": cpu_seconds,
+        "figure": task.figure,
+        "constant": float(task.constant(task.truth(files.train), truth)),
+        "ours": ours[task.figure],
+        "independent": float(task.score(truth, answers)),
+        "metrics": {name: value for name, value in ours.items() if isinstance(value, (int, float))},
+    }
+
+
+# === Files ===
+
+
+def pair_of(train: str, test: str) -> Callable[[Path, Path], Files]:
+    return lambda data, _: Files(data / train, data / test)
+
+
+def one_line_in_eight(name: str) -> Callable[[Path, Path], Files]:
+    """Held back: every eighth record, a line each."""
+
+    def split(data: Path, folder: Path) -> Files:
+        path = data / name
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        parts = {"train": [x for i, x in enumerate(lines) if i % 8], "test": lines[::8]}
+        for part, kept in parts.items():
+            (folder / part).with_suffix(path.suffix).write_text("".join(kept), encoding="utf-8")
+        return Files(*((folder / part).with_suffix(path.suffix) for part in parts))
+
+    return split
+
+
+def texts_apart(name: str, parts: dict[str, Callable[[int], bool]]) -> Callable[[Path, Path], Files]:
+    """Parts of the list "data" of a JSON file, whose elements are a text with its questions: no text is in two parts."""
+
+    def split(data: Path, folder: Path) -> Files:
+        content = json.loads((data / name).read_text(encoding="utf-8"))
+        for part, belongs in parts.items():
+            kept = [text for number, text in enumerate(content["data"]) if belongs(number)]
+            (folder / f"{part}.json").write_text(json.dumps(content | {"data": kept}), encoding="utf-8")
+        return Files(**{part: folder / f"{part}.json" for part in parts})
+
+    return split
+
+
+# === Right answers ===
+
+
+def table_column(column: str | int, *, delimiter: str = "\t") -> Callable[[Path], list[str]]:
+    """A column by its name in the first line, or by its number in a table that has none."""
+
+    def read(path: Path) -> list[str]:
+        quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+        text = path.read_text(encoding="utf-8")
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting))
+        if isinstance(column, int):
+            return [cells[column] for cells in rows]
+        return [cells[rows[0].index(column)] for cells in rows[1:]]
+
+    return read
+
+
+def scores_and_overlap(path: Path) -> list[float]:
+    return [float(score) for score in table_column("score")(path)]
+
+
+def letters(path: Path) -> list[str]:
+    return [answer for text in json.loads(path.read_text(encoding="utf-8"))["data"] for answer in text["answers"]]
+
+
+def word_labels(path: Path) -> list[list[str]]:
+    """In IOB2: this file has S- for entities of one character."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [[label.replace("S-", "B-") for label in json.loads(line)["label"]] for line in lines]
+
+
+def articles(path: Path) -> list[dict[str, Any]]:
+    return list(json.loads(path.read_text(encoding="utf-8"))["data"])
+
+
+# === Figures ===
+
+
+def accuracy(truth: Sequence[str], answers: Sequence[str]) -> float:
+    from sklearn.metrics import accuracy_score
+
+    return float(accuracy_score(truth, answers))
+
+
+def matthews(truth: Sequence[str], answers: Sequence[str]) -> float:
+    from sklearn.metrics import matthews_corrcoef
+
+    return float(matthews_corrcoef(truth, answers))
+
+
+def spearman(truth: Sequence[float], answers: Sequence[float]) -> float:
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(truth, answers).statistic)
+
+
+def entity_f1(truth: Sequence[Sequence[str]], answers: Sequence[Sequence[str]]) -> float:
+    from seqeval.metrics import f1_score
+
+    return float(f1_score(truth, answers))
+
+
+def official_f1(truth: list[dict[str, Any]], answers: Sequence[str]) -> float:
+    """Of the texts in the order of the questions, as the official script reads the file."""
+    from official.nlp.tools.squad_evaluate_v2_0 import evaluate
+
+    names = [question["id"] for article in truth for part in article["paragraphs"] for question in part["qas"]]
+    return float(evaluate(truth, dict(zip(names, answers, strict=True)))["f1"])
+
+
+def most_frequent(train: Sequence[str], test: Sequence[str]) -> float:
+    return accuracy(test, [Counter(train).most_common(1)[0][0]] * len(test))
+
+
+def nothing(train: Any, test: Any) -> float:
+    """Of a constant no correlation, and without entities no F1, is more than 0."""
+    return 0.0
+
+
+def never_an_answer(train: Any, test: list[dict[str, Any]]) -> float:
+    asked = [question for article in test for part in article["paragraphs"] for question in part["qas"]]
+    return official_f1(test, [""] * len(asked))
+
+
+# === Tasks ===
+
+
+def label_of(answer: Any) -> str:
+    return str(answer.label)
+
+
+_RUN = {"learning_rate": 1e-3, "batch_size": 32, "max_length": 128}
+_GLUE = "glue_canonical"
+TASKS: dict[str, Task] = {
+    "SST-2": Task(
+        "classification",
+        "accuracy",
+        pair_of(f"{_GLUE}/SST-2/train_first20000.tsv", f"{_GLUE}/SST-2/dev.tsv"),
+        table_column("label"),
+        label_of,
+        accuracy,
+        most_frequent,
+        _RUN | {"glue": "SST-2", "epochs": 3.0, "batch_size": 64},
+    ),
+    "CoLA": Task(
+        "classification",
+        "matthews_correlation",
+        pair_of(f"{_GLUE}/CoLA/train.tsv", f"{_GLUE}/CoLA/dev.tsv"),
+        table_column(1),
+        label_of,
+        matthews,
+        nothing,
+        _RUN | {"glue": "CoLA", "epochs": 6.0},
+    ),
+    "RTE": Task(
+        "classification",
+        "accuracy",
+        pair_of(f"{_GLUE}/RTE/train.tsv", f"{_GLUE}/RTE/dev.tsv"),
+        table_column("label"),
+        label_of,
+        accuracy,
+        most_frequent,
+        _RUN | {"glue": "RTE", "epochs": 4.0},
+    ),
+    "ChnSentiCorp": Task(
+        "classification",
+        "accuracy",
+        pair_of("chnsenticorp/train.tsv", "chnsenticorp/dev.tsv"),
+        table_column(-1),
+        label_of,
+        accuracy,
+        most_frequent,
+        _RUN | {"text_column": "0", "label_column": "1", "epochs": 3.0},
+        CHINESE,
+    ),
+    "STS-B": Task(
+        "similarity",
+        "spearman",
+        pair_of(f"{_GLUE}/STS-B/train.tsv", f"{_GLUE}/STS-B/dev.tsv"),
+        scores_and_overlap,
+        float,
+        spearman,
+        nothing,
+        _RUN | {"epochs": 4.0},
+    ),
+    "STS-B, a number": Task(
+        "regression",
+        "spearman",
+        pair_of(f"{_GLUE}/STS-B/train.tsv", f"{_GLUE}/STS-B/dev.tsv"),
+        scores_and_overlap,
+        float,
+        spearman,
+        nothing,
+        _RUN | {"glue": "STS-B", "epochs": 4.0},
+    ),
+    "MSRA": Task(
+        "tagging",
+        "f1",
+        one_line_in_eight("msra_ner/dev.json"),
+        word_labels,
+        lambda answer: list(answer.labels),
+        entity_f1,
+        nothing,
+        _RUN | {"epochs": 10.0},
+        CHINESE,
+    ),
+    "ARC-easy": Task(
+        "multiple-choice",
+        "accuracy",
+        one_line_in_eight("arc/arc_easy_dev.csv"),
+        table_column(-1, delimiter=","),
+        lambda answer: answer.letter,
+        accuracy,
+        most_frequent,
+        _RUN | {"epochs": 3.0, "batch_size": 16},
+    ),
+    "C3": Task(
+        "multiple-choice",
+        "accuracy",
+        texts_apart(
+            "expmrc/expmrc-c3-dev.json", {"train": lambda number: number % 3 > 0, "test": lambda n: n % 3 == 0}
+        ),
+        letters,
+        lambda answer: answer.letter,
+        accuracy,
+        most_frequent,
+        _RUN | {"epochs": 3.0, "batch_size": 8, "max_length": 256},
+        CHINESE,
+    ),
+    "SQuAD 2.0": Task(
+        "question-answering",
+        "f1",
+        texts_apart(
+            "squad2/cs224n_dev-v2.0.json",
+            {"train": lambda n: n % 4 > 1, "test": lambda n: n % 4 == 0, "valid": lambda n: n % 4 == 1},
+        ),
+        articles,
+        lambda answer: answer.text,
+        official_f1,
+        never_an_answer,
+        _RUN | {"epochs": 1.0, "max_length": 256, "head": "squad2"},
+    ),
+}
+
+
+if __name__ == "__main__":
+    main()
