@@ -41,7 +41,7 @@ KERAS_HUB, TRANSFORMERS, FUSED = "keras-hub", "transformers", "transformers, fus
 OURS, OURS_PADDED = "albert-tf", "albert-tf, padded to 128"
 # Short texts make quick steps of varying length: more of them for a turn of like duration.
 STEPS = {KERAS_HUB: 3, TRANSFORMERS: 24, FUSED: 24, OURS: 24, OURS_PADDED: 3}
-MEMORY_STEPS = 160  # enough to meet long sentences
+MEMORY_STEPS = 40  # enough to meet long sentences
 
 Step = Callable[[], object]
 

@@ -41,28 +41,39 @@ class Files:
 
 
 @dataclasses.dataclass(frozen=True)
+class Scoring:
+    """How answers are compared with right answers.
+
+    Attributes:
+        figure: by its name in our metrics.
+        answer: what of one of our answers is scored.
+        score: right answers and answers → the independent figure.
+        constant: right answers of the training file and the test file → the figure of the best constant answer.
+    """
+
+    figure: str
+    answer: Callable[[Any], Any]
+    score: Callable[[Any, list[Any]], float]
+    constant: Callable[[Any, Any], float]
+
+
+@dataclasses.dataclass(frozen=True)
 class Task:
     """One row.
 
     Attributes:
         task: as on the command line.
-        figure: the figure compared, by its name in our metrics.
         files: the data folder and a folder for parts of files → the files.
         truth: a file → its right answers, read without albert_tf.
-        answer: what of one of our answers is scored.
-        score: right answers and answers → the independent figure.
-        constant: right answers of the training file and the test file → the figure of the best constant answer.
+        scoring: how these are compared with ours.
         settings: of the run.
         tokenizer: the vocabulary in the data folder.
     """
 
     task: str
-    figure: str
     files: Callable[[Path, Path], Files]
     truth: Callable[[Path], Any]
-    answer: Callable[[Any], Any]
-    score: Callable[[Any, list[Any]], float]
-    constant: Callable[[Any, Any], float]
+    scoring: Scoring
     settings: dict[str, Any]
     tokenizer: str = ENGLISH
 
@@ -83,9 +94,7 @@ def main() -> None:
         print(f"{name}: {figures[name]}", flush=True)
         if args.json is not None:
             args.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-    common.show(
-        "trained from scratch, 2 layers × 128", [row(*item) for item in figures.items()], figures, args.json
-    )
+    common.show("trained from scratch, 2 layers × 128", [row(*item) for item in figures.items()], figures, args.json)
     wrong = [name for name, found in figures.items() if abs(found["ours"] - found["independent"]) > LIMIT]
     raise SystemExit(f"the independent scorer says otherwise: {', '.join(wrong)}" if wrong else 0)
 
@@ -136,17 +145,18 @@ def measured(task: Task, data: Path, folder: Path) -> dict[str, Any]:
     prepared = pipeline.prepare(examples)
     ours = EVALUATIONS[run.task](pipeline, examples, prepared, str(files.test))
     truth = task.truth(files.test)
-    answers = [task.answer(answer) for answer in pipeline.answer(prepared)]
+    scoring = task.scoring
+    answers = [scoring.answer(answer) for answer in pipeline.answer(prepared)]
     return {
         "task": task.task,
         "train_examples": summary["train_examples"],
         "test_examples": len(examples),
         "parameters": summary["parameters"],
         "cpu_seconds": cpu_seconds,
-        "figure": task.figure,
-        "constant": float(task.constant(task.truth(files.train), truth)),
-        "ours": ours[task.figure],
-        "independent": float(task.score(truth, answers)),
+        "figure": scoring.figure,
+        "constant": float(scoring.constant(task.truth(files.train), truth)),
+        "ours": ours[scoring.figure],
+        "independent": float(scoring.score(truth, answers)),
         "metrics": {name: value for name, value in ours.items() if isinstance(value, (int, float))},
     }
 
@@ -192,9 +202,11 @@ def table_column(column: str | int, *, delimiter: str = "\t") -> Callable[[Path]
     """A column by its name in the first line, or by its number in a table that has none."""
 
     def read(path: Path) -> list[str]:
-        quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
-        text = path.read_text(encoding="utf-8")
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting))
+        stream = io.StringIO(path.read_text(encoding="utf-8"), newline="")
+        if delimiter == "\t":
+            rows = list(csv.reader(stream, delimiter=delimiter, quoting=csv.QUOTE_NONE))
+        else:
+            rows = list(csv.reader(stream, delimiter=delimiter))
         if isinstance(column, int):
             return [cells[column] for cells in rows]
         return [cells[rows[0].index(column)] for cells in rows[1:]]
@@ -202,7 +214,7 @@ def table_column(column: str | int, *, delimiter: str = "\t") -> Callable[[Path]
     return read
 
 
-def scores_and_overlap(path: Path) -> list[float]:
+def similarity_scores(path: Path) -> list[float]:
     return [float(score) for score in table_column("score")(path)]
 
 
@@ -272,120 +284,64 @@ def never_an_answer(train: Any, test: list[dict[str, Any]]) -> float:
 # === Tasks ===
 
 
-def label_of(answer: Any) -> str:
-    return str(answer.label)
+def glue(name: str, task: str, truth: Callable[[Path], Any], scoring: Scoring, **settings: Any) -> Task:
+    train = "train_first20000.tsv" if name == "SST-2" else "train.tsv"
+    files = pair_of(f"glue_canonical/{name}/{train}", f"glue_canonical/{name}/dev.tsv")
+    named = {} if task == "similarity" else {"glue": name}
+    return Task(task, files, truth, scoring, RUN | named | settings)
 
 
-_RUN = {"learning_rate": 1e-3, "batch_size": 32, "max_length": 128}
-_GLUE = "glue_canonical"
+RUN = {"learning_rate": 1e-3, "batch_size": 32, "max_length": 128}
+ACCURACY = Scoring("accuracy", lambda answer: answer.label, accuracy, most_frequent)
+RIGHT_LETTER = Scoring("accuracy", lambda answer: answer.letter, accuracy, most_frequent)
+MATTHEWS = Scoring("matthews_correlation", lambda answer: answer.label, matthews, nothing)
+SPEARMAN = Scoring("spearman", float, spearman, nothing)
+ENTITIES = Scoring("f1", lambda answer: list(answer.labels), entity_f1, nothing)
+ANSWERS = Scoring("f1", lambda answer: answer.text, official_f1, never_an_answer)
+C3_PARTS: dict[str, Callable[[int], bool]] = {"train": lambda text: text % 3 > 0, "test": lambda text: text % 3 == 0}
+SQUAD_PARTS: dict[str, Callable[[int], bool]] = {
+    "train": lambda article: article % 4 > 1,
+    "test": lambda article: article % 4 == 0,
+    "valid": lambda article: article % 4 == 1,  # sets the no-answer threshold
+}
 TASKS: dict[str, Task] = {
-    "SST-2": Task(
-        "classification",
-        "accuracy",
-        pair_of(f"{_GLUE}/SST-2/train_first20000.tsv", f"{_GLUE}/SST-2/dev.tsv"),
-        table_column("label"),
-        label_of,
-        accuracy,
-        most_frequent,
-        _RUN | {"glue": "SST-2", "epochs": 3.0, "batch_size": 64},
-    ),
-    "CoLA": Task(
-        "classification",
-        "matthews_correlation",
-        pair_of(f"{_GLUE}/CoLA/train.tsv", f"{_GLUE}/CoLA/dev.tsv"),
-        table_column(1),
-        label_of,
-        matthews,
-        nothing,
-        _RUN | {"glue": "CoLA", "epochs": 6.0},
-    ),
-    "RTE": Task(
-        "classification",
-        "accuracy",
-        pair_of(f"{_GLUE}/RTE/train.tsv", f"{_GLUE}/RTE/dev.tsv"),
-        table_column("label"),
-        label_of,
-        accuracy,
-        most_frequent,
-        _RUN | {"glue": "RTE", "epochs": 4.0},
-    ),
+    "SST-2": glue("SST-2", "classification", table_column("label"), ACCURACY, epochs=3.0, batch_size=64),
+    "CoLA": glue("CoLA", "classification", table_column(1), MATTHEWS, epochs=6.0),
+    "RTE": glue("RTE", "classification", table_column("label"), ACCURACY, epochs=4.0),
     "ChnSentiCorp": Task(
         "classification",
-        "accuracy",
         pair_of("chnsenticorp/train.tsv", "chnsenticorp/dev.tsv"),
-        table_column(-1),
-        label_of,
-        accuracy,
-        most_frequent,
-        _RUN | {"text_column": "0", "label_column": "1", "epochs": 3.0},
+        table_column(1),
+        ACCURACY,
+        RUN | {"text_column": "0", "label_column": "1", "epochs": 3.0},
         CHINESE,
     ),
-    "STS-B": Task(
-        "similarity",
-        "spearman",
-        pair_of(f"{_GLUE}/STS-B/train.tsv", f"{_GLUE}/STS-B/dev.tsv"),
-        scores_and_overlap,
-        float,
-        spearman,
-        nothing,
-        _RUN | {"epochs": 4.0},
-    ),
-    "STS-B, a number": Task(
-        "regression",
-        "spearman",
-        pair_of(f"{_GLUE}/STS-B/train.tsv", f"{_GLUE}/STS-B/dev.tsv"),
-        scores_and_overlap,
-        float,
-        spearman,
-        nothing,
-        _RUN | {"glue": "STS-B", "epochs": 4.0},
-    ),
+    "STS-B": glue("STS-B", "similarity", similarity_scores, SPEARMAN, epochs=4.0),
+    "STS-B, a number": glue("STS-B", "regression", similarity_scores, SPEARMAN, epochs=4.0),
     "MSRA": Task(
-        "tagging",
-        "f1",
-        one_line_in_eight("msra_ner/dev.json"),
-        word_labels,
-        lambda answer: list(answer.labels),
-        entity_f1,
-        nothing,
-        _RUN | {"epochs": 10.0},
-        CHINESE,
+        "tagging", one_line_in_eight("msra_ner/dev.json"), word_labels, ENTITIES, RUN | {"epochs": 6.0}, CHINESE
     ),
     "ARC-easy": Task(
         "multiple-choice",
-        "accuracy",
         one_line_in_eight("arc/arc_easy_dev.csv"),
         table_column(-1, delimiter=","),
-        lambda answer: answer.letter,
-        accuracy,
-        most_frequent,
-        _RUN | {"epochs": 3.0, "batch_size": 16},
+        RIGHT_LETTER,
+        RUN | {"epochs": 2.0, "batch_size": 16},
     ),
     "C3": Task(
         "multiple-choice",
-        "accuracy",
-        texts_apart(
-            "expmrc/expmrc-c3-dev.json", {"train": lambda number: number % 3 > 0, "test": lambda n: n % 3 == 0}
-        ),
+        texts_apart("expmrc/expmrc-c3-dev.json", C3_PARTS),
         letters,
-        lambda answer: answer.letter,
-        accuracy,
-        most_frequent,
-        _RUN | {"epochs": 3.0, "batch_size": 8, "max_length": 256},
+        RIGHT_LETTER,
+        RUN | {"epochs": 2.0, "batch_size": 8, "max_length": 192},
         CHINESE,
     ),
     "SQuAD 2.0": Task(
         "question-answering",
-        "f1",
-        texts_apart(
-            "squad2/cs224n_dev-v2.0.json",
-            {"train": lambda n: n % 4 > 1, "test": lambda n: n % 4 == 0, "valid": lambda n: n % 4 == 1},
-        ),
+        texts_apart("squad2/cs224n_dev-v2.0.json", SQUAD_PARTS),
         articles,
-        lambda answer: answer.text,
-        official_f1,
-        never_an_answer,
-        _RUN | {"epochs": 1.0, "max_length": 256, "head": "squad2"},
+        ANSWERS,
+        RUN | {"epochs": 1.0, "max_length": 192, "head": "squad2"},
     ),
 }
 

@@ -1,7 +1,9 @@
 """Weights of a float32 TFLite model → integers, in the flatbuffer itself.
 
-The converter quantises a looked-up table with one scale for all words. Here every row has its own: GATHER, which takes
-one scale only, becomes EMBEDDING_LOOKUP. Dense layers get a scale for each output, or for each block of inputs.
+The converter quantises a looked-up table with one scale for all words. Here every row has its own. A runtime wants 12
+bytes for a row's scale, so a table of 8 bits is stored without, and the rows' scales are a second table: what is looked
+up in both is multiplied. A table of 4 bits has scales of 2 bytes for blocks of a row. Dense layers have a scale for each
+output, or for each block of inputs.
 """
 
 import dataclasses
@@ -16,6 +18,7 @@ from export.tflite_metadata import packed
 SMALLEST = 1024
 # The widest block that a dense layer's inputs are cut into is the recipe's; 32 is the least that XNNPACK takes.
 _LEAST_BLOCK = 32
+_TABLE_BLOCK = 64
 _LARGEST = {8: 127, 4: 7}
 _TYPES = {8: schema.TensorType.INT8, 4: schema.TensorType.INT4}
 # Operator versions from which the runtime's kernels know these types.
@@ -180,10 +183,11 @@ def _rewrite(editor: "_Editor", operator: Any, bits: WeightBits, uses: Any, stor
         elif "other" not in kinds:
             # A table that a dense layer shares has a scale for each row in both.
             table = "table" in kinds
-            block = 0 if table or bits.dense == 8 else block_size(int(tensor.shape[-1]), bits.block)
-            editor.store(tensor, stored, bits=bits.table if table else bits.dense, block=block)
+            held = bits.table if table else bits.dense
+            block = 0 if held == 8 else block_size(int(tensor.shape[-1]), _TABLE_BLOCK if table else bits.block)
+            editor.store(tensor, stored, bits=held, block=block)
             if code == schema.BuiltinOperator.GATHER:
-                editor.look_up(operator)
+                editor.look_up(operator, stored[tensor.buffer])
             elif bits.computes_in_float:
                 editor.dequantize(operator, place)
             else:
@@ -220,7 +224,7 @@ class _Editor:
             parameters.details.blockSize = held.block
         else:
             parameters.scale = held.scales
-            parameters.zeroPoint = np.zeros(held.scales.size if held.bits == 8 else held.scales.size, np.int64)
+            parameters.zeroPoint = np.zeros(held.scales.size, np.int64)
         tensor.quantization = parameters
 
     def add(self, name: bytes, data: np.ndarray) -> int:
@@ -230,7 +234,7 @@ class _Editor:
         buffer = next(same, len(self.content.buffers))
         if buffer == len(self.content.buffers):
             self.content.buffers.append(schema.BufferT(data=raw))
-        types = {"float16": schema.TensorType.FLOAT16, "int32": schema.TensorType.INT32}
+        types = {"float32": schema.TensorType.FLOAT32, "float16": schema.TensorType.FLOAT16, "int32": schema.TensorType.INT32}
         return self._tensor(name, data.shape, None, types[data.dtype.name], buffer)
 
     def _tensor(self, name: bytes, shape: Any, signature: Any, kind: int, buffer: int = 0) -> int:
@@ -251,14 +255,12 @@ class _Editor:
         self.content.operatorCodes.append(added)
         return len(self.content.operatorCodes) - 1
 
-    def _insert(self, before: Any, code: int, version: int, inputs: list[int], output: int, options: Any) -> Any:
+    def _insert(self, before: Any, code: int, version: int, inputs: list[int], output: int, options: Any) -> None:
         operator = schema.OperatorT()
         operator.opcodeIndex = self._opcode(code, version)
         operator.inputs, operator.outputs = np.array(inputs, np.int32), np.array([output], np.int32)
         operator.builtinOptionsType, operator.builtinOptions = options
-        place = next(i for i, known in enumerate(self.graph.operators) if known is before)
-        self.graph.operators.insert(place, operator)
-        return operator
+        self.graph.operators.insert(self._place(before), operator)
 
     def multiply_integers(self, operator: Any, bits: int) -> None:
         """A dense layer that rounds its inputs to 8 bits, each row by its own range, while it runs."""
@@ -279,26 +281,42 @@ class _Editor:
             self._floats[index] = output
         operator.inputs[place] = self._floats[index]
 
-    def look_up(self, operator: Any) -> None:
+    def look_up(self, operator: Any, table: Quantized) -> None:
         """GATHER of (1, S) ids → EMBEDDING_LOOKUP of (S,) ids, and back to the shape that GATHER gives."""
-        table, ids = (int(i) for i in operator.inputs)
-        output = int(operator.outputs[0])
-        before, after = self.graph.tensors[ids], self.graph.tensors[output]
-        width = int(after.shape[-1])
-        known = before.shapeSignature is None or -1 not in before.shapeSignature
-        length = int(np.prod(before.shape))
-        flat_signature, rows_signature = (None, None) if known else ([-1], [-1, width])
-        int32, float32 = schema.TensorType.INT32, schema.TensorType.FLOAT32
-        flat = self._tensor(before.name + b"_flat", [length], flat_signature, int32)
-        rows = self._tensor(after.name + b"_rows", [length, width], rows_signature, float32)
+        index, ids = (int(i) for i in operator.inputs)
+        before, after = self.graph.tensors[ids], self.graph.tensors[int(operator.outputs[0])]
+        open_length = before.shapeSignature is not None and -1 in before.shapeSignature
+        length, width = int(np.prod(before.shape)), int(after.shape[-1])
+        flat = self._tensor(
+            before.name + b"_flat", [length], [-1] if open_length else None, schema.TensorType.INT32
+        )
         self._reshape(operator, ids, flat, [-1])
-        bits = 4 if self.graph.tensors[table].type == schema.TensorType.INT4 else 8
-        code = schema.BuiltinOperator.EMBEDDING_LOOKUP
-        nothing = (schema.BuiltinOptions.NONE, None)
-        self._insert(operator, code, _VERSIONS["EMBEDDING_LOOKUP"][bits], [flat, table], rows, nothing)
-        shape = [int(n) for n in (after.shape if known else after.shapeSignature)]
-        self._reshape(operator, rows, output, [1, -1, width] if not known else shape)
-        self.graph.operators = [known for known in self.graph.operators if known is not operator]
+
+        def rows(name: bytes, columns: int) -> int:
+            signature = [-1, columns] if open_length else None
+            return self._tensor(after.name + name, [length, columns], signature, schema.TensorType.FLOAT32)
+
+        code, nothing = schema.BuiltinOperator.EMBEDDING_LOOKUP, (schema.BuiltinOptions.NONE, None)
+        found = rows(b"_rows", width)
+        self._insert(operator, code, _VERSIONS["EMBEDDING_LOOKUP"][table.bits], [flat, index], found, nothing)
+        if not table.block:
+            # The dense layer that may share the table knows its rows' scales; here the values are looked up bare.
+            bare = self._tensor(after.name + b"_table", table.values.shape, None, _TYPES[table.bits])
+            self.graph.tensors[bare].buffer = self.graph.tensors[index].buffer
+            self.graph.tensors[bare].quantization = _one_scale()
+            self.graph.operators[self._place(operator) - 1].inputs[1] = bare
+            scales = self.add(after.name + b"_scales", table.scales.astype(np.float32)[:, None])
+            factors, product = rows(b"_factors", 1), rows(b"_scaled", width)
+            self._insert(operator, code, 1, [flat, scales], factors, nothing)
+            options = (schema.BuiltinOptions.MulOptions, schema.MulOptionsT())
+            self._insert(operator, schema.BuiltinOperator.MUL, 1, [found, factors], product, options)
+            found = product
+        shape = [1, -1, width] if open_length else [int(n) for n in after.shape]
+        self._reshape(operator, found, int(operator.outputs[0]), shape)
+        del self.graph.operators[self._place(operator)]
+
+    def _place(self, operator: Any) -> int:
+        return next(i for i, known in enumerate(self.graph.operators) if known is operator)
 
     def _reshape(self, before: Any, source: int, output: int, shape: list[int]) -> None:
         target = self.add(b"shape", np.array(shape, np.int32))
@@ -306,3 +324,9 @@ class _Editor:
         options.newShape = np.array(shape, np.int32)
         code = schema.BuiltinOperator.RESHAPE
         self._insert(before, code, 1, [source, target], output, (schema.BuiltinOptions.ReshapeOptions, options))
+
+
+def _one_scale() -> Any:
+    parameters = schema.QuantizationParametersT()
+    parameters.scale, parameters.zeroPoint = np.ones(1, np.float32), np.zeros(1, np.int64)
+    return parameters

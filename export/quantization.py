@@ -1,4 +1,4 @@
-"""How the weights of a TFLite file are stored: named recipes."""
+"""How the weights of a TFLite file are stored, and what it computes with: named recipes."""
 
 import dataclasses
 import math
@@ -7,8 +7,11 @@ from typing import Any
 
 from albert_tf.errors import InputError
 
-# Dynamic-range quantisation leaves smaller arrays as they are (tensorflow/lite quantization, min_elements_for_weights).
+# Smaller arrays stay float32.
 SMALLEST_INT8 = 1024
+# Float32 scale and int64 zero point, which the runtime wants for every output of a dense layer.
+_SCALE_BYTES = 12
+_BLOCK_SCALE_BYTES = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,31 +21,54 @@ class Recipe:
     Attributes:
         name: as on the command line and in the file's settings.
         trade_off: what it costs and gives, in a line.
-        weight_bytes: bytes of one stored weight.
-        max_mean_difference: largest mean absolute difference of probabilities from the Keras model, over the check's
-            texts (`export.validation`).
+        weight_bytes: bytes of one stored weight; the least, where there are several kinds.
+        max_mean_difference: largest distance of outputs from the Keras model's, over the check's texts
+            (`export.validation.distance`).
+        clear_margin: where the Keras model prefers its decision by this much, the file must make the same one.
+        table_bytes: bytes of a weight of the word table, where it is another number.
+        block: inputs of a dense layer that share a scale; 0 for one scale for each output.
+        computes_in_float: dense layers turn their weights into floats.
+        activation_bits: of what dense layers compute with, where ranges are measured before; None where values are
+            float32, or rounded while the model runs.
     """
 
     name: str
     trade_off: str
-    weight_bytes: int
+    weight_bytes: float
     max_mean_difference: float
+    clear_margin: float = 0.2
+    table_bytes: float | None = None
+    block: int = 0
+    computes_in_float: bool = False
+    activation_bits: int | None = None
+
+    @property
+    def rewrites_weights(self) -> bool:
+        """Whether `export.integer_weights` makes the file out of a float32 one."""
+        return self.weight_bytes <= 1 and self.activation_bits is None
 
     def configure(self, converter: Any) -> None:
         """Sets up a tf.lite.TFLiteConverter."""
         import tensorflow as tf
 
-        if self.weight_bytes < 4:
-            converter.optimizations = [tf.lite.Optimize.DEFAULT]
         if self.weight_bytes == 2:
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
             converter.target_spec.supported_types = [tf.float16]
 
-    def stored_bytes(self, path: str, shape: Sequence[int]) -> int:
-        """Bytes that the weight called `path` takes."""
+    def stored_bytes(self, path: str, shape: Sequence[int]) -> float:
+        """Bytes that the weight called `path` takes, at most."""
         values = math.prod(shape)
-        # The position table is added, not looked up, and only operators that multiply or look up take int8 weights.
-        stays_float = len(shape) < 2 or values < SMALLEST_INT8 or "/position_embedding/" in path
-        return values * (4 if self.weight_bytes == 1 and stays_float else self.weight_bytes)
+        if self.weight_bytes >= 2:
+            return values * self.weight_bytes
+        if len(shape) < 2 or values < SMALLEST_INT8:
+            return values * 4
+        if "/position_embedding/" in path:  # added, not looked up
+            in_float = self.weight_bytes == 1 and self.activation_bits is None
+            return values * (4 if in_float else 2 if self.activation_bits else 1) + _SCALE_BYTES * shape[0]
+        if "_embedding/" in path:
+            return values * (self.table_bytes or self.weight_bytes) + _SCALE_BYTES * shape[0]
+        scales = _BLOCK_SCALE_BYTES * values / self.block if self.block else 0
+        return values * self.weight_bytes + scales + _SCALE_BYTES * shape[-1]
 
 
 RECIPES = {
@@ -51,6 +77,39 @@ RECIPES = {
         Recipe("float32", "exact; four bytes a weight", 4, 1e-5),
         Recipe("float16", "half the size, nearly exact; as fast as float32, in more memory", 2, 2e-3),
         Recipe("dynamic_int8", "a quarter of the size and about three times as fast; answers move a little", 1, 2e-2),
+        Recipe(
+            "weight_only_int8",
+            "a quarter of the size, answers move less than with dynamic_int8; slower than float32, in more memory",
+            1,
+            1e-2,
+            computes_in_float=True,
+        ),
+        Recipe("int4", "a seventh of the size, as fast as dynamic_int8; answers move", 0.5, 0.15, 0.6, block=32),
+        Recipe(
+            "int4_int8_table",
+            "a sixth of the size; words exact as in dynamic_int8, dense layers coarser than in int4",
+            0.5,
+            0.15,
+            0.6,
+            table_bytes=1,
+            block=128,
+        ),
+        Recipe(
+            "int8",
+            "for processors of integers: dense layers in 8 bits, all else in 16; fixed length, ranges from your texts",
+            1,
+            4e-2,
+            table_bytes=2,
+            activation_bits=8,
+        ),
+        Recipe(
+            "int16x8",
+            "for processors of integers: nearly exact; on a CPU many times slower than float32",
+            1,
+            1e-2,
+            table_bytes=2,
+            activation_bits=16,
+        ),
     )
 }
 

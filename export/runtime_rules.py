@@ -93,7 +93,7 @@ def _too_new(file: OpenedFile, runtime: str) -> list[str]:
 def _web(file: OpenedFile) -> Verdict:
     reasons = _too_new(file, LITERT)
     if any(-1 in tensor.signature for tensor in _ends(file)[0]):
-        reasons.append("an input of any length: its run() takes fixed shapes only; export with fixed lengths")
+        reasons.append("an input of open size: its run() takes fixed shapes only; export with fixed lengths")
     return _answer("LiteRT for the web 2.5.3", reasons, _custom(file))
 
 
@@ -196,7 +196,7 @@ def _answerer(file: OpenedFile) -> Verdict:
 def _gpu(file: OpenedFile) -> Verdict:
     runtime = "TFLite GPU delegate"
     if any(-1 in tensor.signature for graph in file.model.subgraphs for tensor in graph.tensors):
-        found = "an input of any length" if any(-1 in t.signature for t in _ends(file)[0]) else "sizes that are open"
+        found = "an input of open size" if any(-1 in t.signature for t in _ends(file)[0]) else "sizes that are open"
         return _answer(runtime, [f"{found}: it takes fixed shapes only; export with a fixed length"])
     graph = file.model.subgraphs[0]
     refused = Counter(reason for operator in graph.operators if (reason := why_not_on_gpu(operator, graph)))

@@ -26,10 +26,14 @@ from albert_tf.files import checked_path, refuse_existing, written_whole
 from albert_tf.layers.encoder import attention_bias
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization import wordpiece
+from albert_tf.tokenization.packing import Packed, pad_batch
 from albert_tf.tokenization.tokenizer import check_texts
+from export.integer_graph import IntegerEncoder, integer_weights
+from export.integer_weights import WeightBits, rewrite_weights
 from export.metadata import FORMAT, SETTINGS_FILE, append_files, model_record
 from export.quantization import Recipe, recipe_by_name
 from export.quiet import without_native_notes
+from export.static_ranges import with_static_ranges
 from export.tflite_metadata import LABELS_FILE, add_text_classifier_metadata
 from export.validation import ExportReport, check_export
 
@@ -50,6 +54,8 @@ def export_tflite(
     length: int | None = None,
     runtime: str = "litert",
     texts: Sequence[str] | None = None,
+    calibration: Sequence[str] | None = None,
+    force: bool = False,
     overwrite: bool = False,
 ) -> ExportReport:
     """Writes `path`, after checking that the file answers as the Keras model does.
@@ -63,14 +69,16 @@ def export_tflite(
         runtime: "litert", or "mediapipe" for a file that MediaPipe's TextClassifier (Android, iOS, web, Python) opens as
             it is: with metadata, and with a vocabulary that gives the same ids there.
         texts: what to compare the two models on; default: built-in sentences.
+        calibration: texts like those that the file is for; the recipes int8 and int16x8 take their ranges from them.
+        force: write the file also where its answers differ more than the recipe allows.
         overwrite: replace `path`.
 
     Returns:
         The figures of the check.
 
     Raises:
-        InputError: an unknown recipe, form or runtime, an unusable length, a file that exists, or a task that the
-            runtime cannot run.
+        InputError: an unknown recipe, form or runtime, an unusable length, a file that exists, a task that the runtime
+            cannot run, or a recipe that cannot be had in this form or without calibration.
         ExportError: the file fails the check; nothing is written.
     """
     if not isinstance(task, AlbertTask):
@@ -81,31 +89,39 @@ def export_tflite(
     if texts is not None:
         check_texts(texts, "texts")
     chosen = recipe_by_name(recipe)
-    form = _checked_form(task, form, runtime)
+    form = _checked_form(task, form, runtime, chosen)
+    _check_calibration(chosen, calibration, length)
     longest = longest_input(task)
     if length is not None and not (isinstance(length, int) and 3 <= length <= longest):
         raise InputError(f"length: expected a whole number from 3 to {longest} tokens, got {length!r}")
     refuse_existing(path, overwrite=overwrite, file=True)
     task = in_float32(task)
-    model = convert(task, chosen, form=form, length=length)
+    model = convert(task, chosen, form=form, length=length, calibration=calibration or ())
     if runtime == "mediapipe":
         model = _with_metadata(task, model)
-    files = associated_files(task, model, chosen, form=form, length=length, runtime=runtime)
+    files = associated_files(
+        task, model, chosen, form=form, length=length, runtime=runtime, calibration_texts=len(calibration or ())
+    )
     content = append_files(model, files)
-    report = check_export(content, model_bytes=len(model), task=task, recipe=chosen, texts=texts)
+    report = check_export(content, model_bytes=len(model), task=task, recipe=chosen, texts=texts, force=force)
     with written_whole(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(content)
     return report
 
 
-def _checked_form(task: AlbertTask, form: str | None, runtime: str) -> str:
-    """The form to write: the one asked for, or the runtime's own."""
+def _checked_form(task: AlbertTask, form: str | None, runtime: str, recipe: Recipe) -> str:
+    """The form to write: the one asked for, or the one that recipe and runtime want."""
     if not isinstance(runtime, str) or runtime not in RUNTIMES:
         raise InputError(f"runtime: expected one of {', '.join(RUNTIMES)}; got {runtime!r}")
     if form is None:
-        form = RUNTIMES[runtime]
+        form = RUNTIMES[runtime] if recipe.activation_bits is None else "unrolled"
     if form not in FORMS:
         raise InputError(f"form: expected one of {', '.join(FORMS)}; got {form!r}")
+    if recipe.activation_bits is not None and form != "unrolled":
+        raise InputError(
+            f"form: {recipe.name} gives every pass through the shared block its own ranges, so it has to be unrolled; "
+            f"got {form}"
+        )
     if runtime == "mediapipe":
         if task.task != "classification":
             raise InputError(f"runtime: MediaPipe has no task for {task.task}: expected a text classifier")
@@ -118,16 +134,37 @@ def _checked_form(task: AlbertTask, form: str | None, runtime: str) -> str:
     return form
 
 
+def _check_calibration(recipe: Recipe, calibration: Sequence[str] | None, length: int | None) -> None:
+    if recipe.activation_bits is None:
+        if calibration is not None:
+            raise InputError(f"calibration: the recipe {recipe.name} measures no ranges; leave the texts out")
+        return
+    if length is None:
+        raise InputError(f"length: {recipe.name} files have a fixed one; expected a number of tokens, such as 64")
+    if calibration is None:
+        raise InputError(
+            f"calibration: {recipe.name} takes its ranges from texts like those that the file is for; give a hundred or so "
+            "(--calibration FILE, one a line)"
+        )
+    check_texts(calibration, "calibration")
+    if not calibration:
+        raise InputError("calibration: expected at least one text, got none")
+
+
 def longest_input(task: AlbertTask) -> int:
     """The most tokens that the task takes."""
     return min(task.required_tokenizer.max_length, task.backbone.config.max_sequence_length)
 
 
-def convert(task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) -> bytes:
+def convert(
+    task: AlbertTask, recipe: Recipe, *, form: str, length: int | None, calibration: Sequence[str] = ()
+) -> bytes:
     """The bare TFLite model: int32 token_ids, segment_ids, padding_mask (1, S) → the task's device outputs.
 
     With a dynamic length, what is longer than the task takes is cut as `tokenization.packing.pack` cuts one text.
     """
+    if recipe.activation_bits is not None and length is not None:
+        return _convert_to_integers(task, recipe, length, calibration)
     encode = _encode_loop if form == "loop" else _encode_unrolled
     longest = longest_input(task)
 
@@ -137,6 +174,29 @@ def convert(task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) 
             inputs = [_cut(tensor, longest) for tensor in inputs]
         return task.row_outputs(encode(task.backbone, *inputs), inputs[1], inputs[2])
 
+    model = _converted(serve, recipe, length)
+    if not recipe.rewrites_weights:
+        return model
+    table, dense = (8 if size == 1 else 4 for size in (recipe.table_bytes or recipe.weight_bytes, recipe.weight_bytes))
+    bits = WeightBits(dense, table, recipe.block, recipe.computes_in_float, positions=dense == 4)
+    return rewrite_weights(model, bits)
+
+
+def _convert_to_integers(task: AlbertTask, recipe: Recipe, length: int, texts: Sequence[str]) -> bytes:
+    tokenizer = task.required_tokenizer
+    pairs = texts[::-1] if task.takes_pairs else None
+    rows: list[Packed] = tokenizer.encode_batch(texts, pairs, length=min(length, tokenizer.max_length))
+    encode = IntegerEncoder(task.backbone.config, integer_weights(task, rows))
+
+    def serve(token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
+        return task.row_outputs(encode(token_ids, segment_ids, padding_mask), segment_ids, padding_mask)
+
+    inputs = [pad_batch([row], tokenizer.vocabulary.pad_id, length=length) for row in rows]
+    model = _converted(serve, recipe, length)
+    return with_static_ranges(model, inputs, SIGNATURE, dense_bits=recipe.activation_bits or 16)
+
+
+def _converted(serve: Any, recipe: Recipe, length: int | None) -> bytes:
     signature = [tf.TensorSpec((1, length), tf.int32, name) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)]
     # ExportArchive is the one way in which the converter finds Keras 3 variables; others give, without an error, a
     # small file whose weights are unbound (tensorflow#98964). It tracks the variables of its endpoints by itself.
@@ -212,7 +272,14 @@ def _with_metadata(task: AlbertTask, model: bytes) -> bytes:
 
 
 def associated_files(
-    task: AlbertTask, model: bytes, recipe: Recipe, *, form: str, length: int | None, runtime: str = "litert"
+    task: AlbertTask,
+    model: bytes,
+    recipe: Recipe,
+    *,
+    form: str,
+    length: int | None,
+    runtime: str = "litert",
+    calibration_texts: int = 0,
 ) -> dict[str, bytes]:
     """What goes into the file beside `model`: settings, tokenizer, labels."""
     settings = {
@@ -220,7 +287,7 @@ def associated_files(
         "albert_tf": albert_tf.__version__,
         "task": task.task,
         "settings": task.settings(),
-        "recipe": dataclasses.asdict(recipe),
+        "recipe": dataclasses.asdict(recipe) | {"calibration_texts": calibration_texts},
         "form": form,
         "length": length,
         "runtime": runtime,

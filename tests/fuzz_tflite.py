@@ -62,7 +62,9 @@ def keras_model() -> bytes:
     import keras
     import tensorflow as tf
 
-    model = keras.Sequential([keras.Input((8,), batch_size=1), keras.layers.Dense(4, "relu"), keras.layers.Dense(2)])
+    keras.utils.set_random_seed(0)
+    layers = [keras.layers.Dense(size, bias_initializer="random_normal") for size in (4, 2)]
+    model = keras.Sequential([keras.Input((8,), batch_size=1), layers[0], keras.layers.ReLU(), layers[1]])
     with tempfile.TemporaryDirectory() as folder:
         model.export(folder, verbose=False)
         return bytes(tf.lite.TFLiteConverter.from_saved_model(folder).convert())
@@ -198,12 +200,14 @@ def work(folder: Path, numbers: range, seed: int, commands: list[str]) -> None:
     report.flush()
 
 
-def outcomes(folder: Path, numbers: range, seed: int, commands: tuple[str, ...]) -> Iterator[Outcome]:
-    """Runs `work` in a process of its own, and in a new one after each file that ends it."""
+def outcomes(
+    folder: Path, numbers: range, seed: int, commands: tuple[str, ...], *, first: str = ""
+) -> Iterator[Outcome]:
+    """Runs `work` in a process of its own, and in a new one after each file that ends it; `first` is code to run there."""
     left = list(commands)
     number = numbers.start
     while number < numbers.stop:
-        code = f"import sys; sys.path[:0] = [{str(ROOT / 'tests')!r}]; from pathlib import Path; import fuzz_tflite\n"
+        code = f"import sys; sys.path[:0] = [{str(ROOT / 'tests')!r}]; from pathlib import Path; import fuzz_tflite\n{first}\n"
         code += f"fuzz_tflite.work(Path({str(folder)!r}), range({number}, {number + 1}), {seed}, {left!r})\n"
         code += (
             f"fuzz_tflite.work(Path({str(folder)!r}), range({number + 1}, {numbers.stop}), {seed}, {list(commands)!r})"

@@ -6,7 +6,7 @@ from scipy import stats
 
 from albert_tf.errors import InputError
 from albert_tf.evaluation import similarity_metrics as module
-from albert_tf.evaluation.similarity_metrics import retrieval_metrics, similarity_metrics
+from albert_tf.evaluation.similarity_metrics import retrieval_metrics, retrieval_ranks, similarity_metrics
 
 
 def test_correlations_are_scipys() -> None:
@@ -78,3 +78,11 @@ def test_wrong_use() -> None:
         retrieval_metrics(np.zeros((0, 2, 4)), np.zeros((0, 2), int))
     with pytest.raises(InputError, match="expected pairs of two different texts, found none"):
         retrieval_metrics(np.ones((1, 2, 4)), np.zeros((1, 2), int))
+
+
+def test_what_each_search_found() -> None:
+    vectors = np.array([[[1, 0], [0, 1], [1, 0]], [[0, 1], [1, 1], [0, 2]], [[1, 0], [1, 0.1], [5, 5]]], float)
+    texts = np.array([[0, 1, 2], [3, 4, 1], [0, 5, 4]])
+    first, second = retrieval_ranks(vectors, texts)
+    assert (first.row, sorted(first.ranks.tolist()), first.first) == (2, [2, 4], (0, 2))
+    assert (second.row, second.ranks.tolist(), second.first) == (1, [2], (0, 1))

@@ -7,6 +7,7 @@ from albert_tf.data.squad import Answer, QuestionExample
 from albert_tf.errors import InputError
 from albert_tf.evaluation.squad_metrics import (
     answer_metrics,
+    best_scores,
     chinese_exact_match,
     chinese_f1,
     exact_match,
@@ -130,3 +131,10 @@ def test_what_cannot_be_compared() -> None:
         squad_metrics([question("a", "x")], {})
     with pytest.raises(InputError, match="language: expected one of english, chinese; got 'french'"):
         squad_metrics([question("a", "x")], {"a": "x"}, language="french")
+
+
+def test_one_answer_with_the_right_one_that_gives_most() -> None:
+    assert best_scores("the red house", ["house", "red house!"], "english") == (1.0, 1.0)
+    assert best_scores("red house", ["blue car", "house"], "english") == (0.0, pytest.approx(2 / 3))
+    assert best_scores("", [], "english") == (1.0, 1.0) and best_scores("house", [], "english") == (0.0, 0.0)
+    assert best_scores("红房子", ["红色", "房子。"], "chinese") == (0.0, 0.8)

@@ -134,8 +134,8 @@ def test_gradients_depend_on_the_dropout_mask() -> None:
 
 def test_blocks_run_twice_in_training_and_once_in_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = []
-    original = AttentionBlock.forward
-    monkeypatch.setattr(AttentionBlock, "forward", lambda self, *args: ran.append(0) or original(self, *args))
+    original = AttentionBlock.summed
+    monkeypatch.setattr(AttentionBlock, "summed", lambda self, *args: ran.append(0) or original(self, *args))
     plain, recomputing = pair({})
     for encoder, expected in ((plain, 3), (recomputing, 6)):
         ran.clear()

@@ -27,6 +27,7 @@ PAIRS = (
     (ROOT / "docs/tokenizer.md", ROOT / "docs/tokenizer.zh-CN.md"),
     (ROOT / "docs/data.md", ROOT / "docs/data.zh-CN.md"),
     (ROOT / "docs/distributed.md", ROOT / "docs/distributed.zh-CN.md"),
+    (ROOT / "docs/serving.md", ROOT / "docs/serving.zh-CN.md"),
 )
 READMES = PAIRS[0]
 PAGES = [*(page for pair in PAIRS for page in pair), ROOT / "docs/architecture.md", ROOT / "docs/benchmarks.md"]
@@ -41,6 +42,8 @@ FOREIGN_OPTIONS = {
     *("--ntasks", "--ntasks-per-node", "--gpus-per-task"),  # of Slurm
     # of Apache Beam, as words end at an underscore here
     *("--runner", "--direct", "--flink", "--environment", "--project", "--region", "--temp", "--sdk"),
+    # of docker and saved_model_cli
+    *("--rm", "--dir", "--tag", "--signature", "--input"),
 }
 
 

@@ -2,6 +2,7 @@ import pytest
 from small_vocabularies import LINES
 
 from albert_tf.errors import InputError
+from albert_tf.tokenization import training
 from albert_tf.tokenization.training import train_sentencepiece
 
 
@@ -88,3 +89,12 @@ def test_symbols():
 def test_impossible_symbols(symbols, message):
     with pytest.raises(InputError, match=message):
         train_sentencepiece(LINES * 20, 140, symbols=symbols)
+
+
+def test_a_text_that_the_trainer_fails_on_is_told() -> None:
+    """Its message for 1 MB of random letters without a space, which takes ten seconds to come to."""
+    failed = RuntimeError("INTERNAL: src/unigram_model_trainer.cc(211) [std::isfinite(score)] ")
+    told = training._explained(failed, 40)
+    assert isinstance(told, InputError) and "a sentence or a paragraph a line" in str(told)
+    other = RuntimeError("of another kind")
+    assert training._explained(other, 40) is other

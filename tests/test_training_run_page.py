@@ -25,7 +25,6 @@ from albert_tf.evaluation import html_tasks
 from albert_tf.tasks.classification import AlbertTextClassifier
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from albert_tf.training import pretrain, run_page
-from albert_tf.training.environment import environment
 from albert_tf.training.run_config import (
     ClassificationRun,
     MultiLabelRun,
@@ -120,6 +119,26 @@ def test_the_page_of_each_task(task: str, tiny_files: TinyFiles, tmp_path: Path)
         assert found == pytest.approx(summary["valid"]["f1_by_type"])
     if task == "multi-label":
         assert {row[0]: row[6] for row in page.tables["By label"]} == pytest.approx(summary["valid"]["f1_by_label"])
+
+
+def test_the_page_of_a_search(tiny_files: TinyFiles, tmp_path: Path) -> None:
+    rows = [
+        (a, f"{b} {n}")
+        for n, ((a, _), (b, _)) in enumerate(zip(separable_rows(32), separable_rows(32, 1), strict=True))
+    ]
+    path = write_table(tmp_path / "train.tsv", rows, ("sentence1", "sentence2"))
+    lines: list[str] = []
+    changes = {"loss": "contrastive", "best_metric": "mean_reciprocal_rank", "epochs": 1.0}
+    run_quietly(tiny_task_run(SimilarityRun, tiny_files, tmp_path / "run", path, **changes), report=lines.append)
+    assert not [line for line in lines if "report.html" in line]
+    page, summary = page_of(tmp_path / "run"), read_json(tmp_path / "run" / "metrics.json")
+    assert page.figures(f"On the validation file, weights of round {summary['best_round']}") == summary["valid"]
+    found = [int(card["error"]) for card in page.cards.values()]
+    assert found == sorted(found, reverse=True) and len(found) == 20
+    ranks = [int(card["true"].split()[1]) for card in page.cards.values()]
+    assert ranks == [error + 1 for error in found]
+    belonging = {(card["query"], card["belongs to it"]) for card in page.cards.values()}
+    assert belonging <= set(rows) and {card["predicted"] for card in page.cards.values()} <= {b for _, b in rows}
 
 
 def test_figures_and_worst_examples_are_those_of_the_saved_weights(finished_run: Path, tiny_files: TinyFiles) -> None:
@@ -250,10 +269,3 @@ def test_the_command_of_a_task_of_glue(tmp_path: Path) -> None:
     command = command_line(run, ["finetune", "classification"])
     assert parsed(ClassificationRun, command, 3) == run
     assert "--glue SST-2" in command and "--best-metric" not in command
-
-
-def test_environment_of_no_round_and_of_two() -> None:
-    assert environment("float32", [])["examples per second"] is None
-    rounds = [{"seconds": 1.0, "examples_per_second": 10.0}, {"seconds": 3.0, "examples_per_second": 20.0}]
-    told = environment("mixed_bfloat16", rounds)
-    assert told["examples per second"] == 17.5 and told["seconds of training"] == 4.0 and told["device"]

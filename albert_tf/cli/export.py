@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,16 @@ def add_parser(subparsers: Any) -> None:
     tflite.add_argument("run_folder", type=Path, metavar="RUN", help="run folder of albert-tf finetune")
     tflite.add_argument("--out", type=Path, required=True, help="file to write")
     tflite.add_argument(
-        "--recipe", default="dynamic_int8", help="float32, float16 or dynamic_int8 (default): how weights are stored"
+        "--recipe",
+        default="dynamic_int8",
+        help="how weights are stored: float32, float16, dynamic_int8 (default), weight_only_int8, int4, int4_int8_table; "
+        "int8 and int16x8 compute in integers alone and need --calibration and --length",
+    )
+    tflite.add_argument(
+        "--calibration", type=Path, metavar="FILE", help="texts, one a line, that int8 and int16x8 take their ranges from"
+    )
+    tflite.add_argument(
+        "--force", action="store_true", help="write the file also where its answers differ more than the recipe allows"
     )
     tflite.add_argument(
         "--runtime",
@@ -61,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
     for path in filter(None, (args.out, args.json)):
         refuse_existing(path, overwrite=args.overwrite, file=True)
     texts = read_check_texts(args.text_file)
+    calibration = read_check_texts(args.calibration)
     task = load_task(args.run_folder)
     report = export_tflite(
         task,
@@ -70,12 +81,17 @@ def run(args: argparse.Namespace) -> int:
         length=args.length,
         runtime=args.runtime,
         texts=texts,
+        calibration=calibration,
+        force=args.force,
         overwrite=args.overwrite,
     )
-    figures = dataclasses.asdict(report)
+    figures = {name: value for name, value in dataclasses.asdict(report).items() if value != ""}
     Console().print(metrics_table(figures, f"{args.out} against the Keras model"))
     if args.json is not None:
         write_json(args.json, figures, overwrite=args.overwrite)
+    if report.failed:
+        print(f"albert-tf: written all the same (--force): {report.failed}", file=sys.stderr)
+        return 1
     return 0
 
 

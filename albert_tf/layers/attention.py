@@ -41,6 +41,10 @@ class AttentionBlock(ConfiguredLayer):
 
     def forward(self, x: Any, attention_bias: Any, *seeds: Any) -> Any:
         """`call` with the randomness given; the same arguments always give the same result."""
+        return ops.reshape(self.norm(self.summed(x, attention_bias, *seeds)), ops.shape(x))
+
+    def summed(self, x: Any, attention_bias: Any, *seeds: Any) -> Any:
+        """`forward` before the layer norm, as (B·T, H)."""
         config = self.config
         batch, length = ops.shape(x)[:2]
         # One matrix multiplication of (B·T, H) a projection, with no per-example loop.
@@ -59,8 +63,7 @@ class AttentionBlock(ConfiguredLayer):
         probabilities = dropout(ops.cast(probabilities, scores.dtype), config.attention_dropout, seeds, 0)
         context = ops.matmul(probabilities, heads(self.value(rows)))  # (B, N, T, D)
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, config.hidden_dim))
-        attended = dropout(self.output_dense(context), config.hidden_dropout, seeds, 1)
-        return ops.reshape(self.norm(rows + attended), (batch, length, config.hidden_dim))
+        return rows + dropout(self.output_dense(context), config.hidden_dropout, seeds, 1)
 
     def compute_output_shape(self, x_shape: Any, attention_bias_shape: Any) -> Any:
         return x_shape
@@ -97,11 +100,13 @@ class FeedForwardBlock(ConfiguredLayer):
 
     def forward(self, x: Any, *seeds: Any) -> Any:
         """`call` with the randomness given; the same arguments always give the same result."""
+        return ops.reshape(self.norm(self.summed(x, *seeds)), ops.shape(x))
+
+    def summed(self, x: Any, *seeds: Any) -> Any:
+        """`forward` before the layer norm, as (B·T, H)."""
         rows = ops.reshape(x, (-1, self.config.hidden_dim))
         expanded = self.activation(self.intermediate(rows))
-        contracted = dropout(self.output_dense(expanded), self.config.hidden_dropout, seeds, 0)
-        batch, length = ops.shape(x)[:2]
-        return ops.reshape(self.norm(rows + contracted), (batch, length, self.config.hidden_dim))
+        return rows + dropout(self.output_dense(expanded), self.config.hidden_dropout, seeds, 0)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return input_shape

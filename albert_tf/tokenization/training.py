@@ -19,6 +19,7 @@ ALBERT_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 # Messages of trainer_interface.cc with the nearest size that works.
 _TOO_HIGH = re.compile(r"Vocabulary size (?:is )?too high.*value <= (\d+)")
 _TOO_LOW = re.compile(r"Vocabulary size is smaller than required_chars\. \d+ vs (\d+)")
+_NO_NUMBER = "isfinite"  # of unigram_model_trainer.cc
 
 
 def train_sentencepiece(
@@ -133,5 +134,10 @@ def _explained(error: RuntimeError, vocabulary_size: int) -> Exception:
     if found := _TOO_LOW.search(str(error)):
         return InputError(
             f"vocabulary_size: {vocabulary_size} is too few for the characters of this text; at least {found[1]}"
+        )
+    if _NO_NUMBER in str(error):
+        return InputError(
+            "lines: the trainer's probabilities run out of range, as with a word of a million characters; expected a "
+            "sentence or a paragraph a line, with spaces or punctuation"
         )
     return error
