@@ -317,7 +317,7 @@ TASKS: dict[str, Task] = {
         CHINESE,
     ),
     "STS-B": glue("STS-B", "similarity", similarity_scores, SPEARMAN, epochs=4.0),
-    "STS-B, a number": glue("STS-B", "regression", similarity_scores, SPEARMAN, epochs=4.0),
+    "STS-B numbers": glue("STS-B", "regression", similarity_scores, SPEARMAN, epochs=4.0),
     "MSRA": Task(
         "tagging", one_line_in_eight("msra_ner/dev.json"), word_labels, ENTITIES, RUN | {"epochs": 6.0}, CHINESE
     ),

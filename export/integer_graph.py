@@ -78,11 +78,12 @@ class IntegerEncoder:
     def __init__(self, config: AlbertConfig, weights: Weights, record: Record | None = None) -> None:
         self.config, self.weights, self.record = config, weights, record
         self.activation = activation_function(config.activation)
-        self._constants: dict[str, Any] = {}  # one for all passes
+        self._constants: dict[str, Any] = {}  # each is one for all passes
         self._one: Any = None
 
     def __call__(self, token_ids: Any, segment_ids: Any, padding_mask: Any) -> Any:
         config, length = self.config, int(token_ids.shape[1])
+        self._constants = {}  # of this graph
         mask = tf.cast(padding_mask, tf.float32)
         # Always 1, as the first token is never padding. The converter does not know that, or it would multiply the
         # factors into the weights again.
@@ -102,7 +103,8 @@ class IntegerEncoder:
         config, path = self.config, "embeddings"
         tables = [self._constant(f"{path}/{name}_embedding/embeddings") for name in ("word", "segment")]
         words, segments = (
-            tf.gather(table, tf.reshape(ids, (-1,))) for table, ids in zip(tables, (token_ids, segment_ids), strict=True)
+            tf.gather(table, tf.reshape(ids, (-1,)))
+            for table, ids in zip(tables, (token_ids, segment_ids), strict=True)
         )
         words_first = config.factorization == "words" and config.has_projection
         if words_first:
@@ -128,7 +130,9 @@ class IntegerEncoder:
         squares = tf.matmul(x[:, None, :], x[:, :, None])[:, 0]
         width = int(x.shape[-1])
         gamma = self._constant(f"{path}/gamma", width**0.5)
-        return x * tf.math.rsqrt(squares + width * self.config.layer_norm_epsilon) * gamma + self._constant(f"{path}/beta")
+        return x * tf.math.rsqrt(squares + width * self.config.layer_norm_epsilon) * gamma + self._constant(
+            f"{path}/beta"
+        )
 
     def _dense(self, path: str, x: Any) -> Any:
         has_factors = f"{path}/in" in self.weights

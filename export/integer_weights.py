@@ -187,7 +187,7 @@ def _rewrite(editor: "_Editor", operator: Any, bits: WeightBits, uses: Any, stor
             block = 0 if held == 8 else block_size(int(tensor.shape[-1]), _TABLE_BLOCK if table else bits.block)
             editor.store(tensor, stored, bits=held, block=block)
             if code == schema.BuiltinOperator.GATHER:
-                editor.look_up(operator, stored[tensor.buffer])
+                editor.look_up(operator, stored[tensor.buffer], shared="dense" in kinds)
             elif bits.computes_in_float:
                 editor.dequantize(operator, place)
             else:
@@ -234,7 +234,11 @@ class _Editor:
         buffer = next(same, len(self.content.buffers))
         if buffer == len(self.content.buffers):
             self.content.buffers.append(schema.BufferT(data=raw))
-        types = {"float32": schema.TensorType.FLOAT32, "float16": schema.TensorType.FLOAT16, "int32": schema.TensorType.INT32}
+        types = {
+            "float32": schema.TensorType.FLOAT32,
+            "float16": schema.TensorType.FLOAT16,
+            "int32": schema.TensorType.INT32,
+        }
         return self._tensor(name, data.shape, None, types[data.dtype.name], buffer)
 
     def _tensor(self, name: bytes, shape: Any, signature: Any, kind: int, buffer: int = 0) -> int:
@@ -264,9 +268,7 @@ class _Editor:
 
     def multiply_integers(self, operator: Any, bits: int) -> None:
         """A dense layer that rounds its inputs to 8 bits, each row by its own range, while it runs."""
-        operator.opcodeIndex = self._opcode(
-            schema.BuiltinOperator.FULLY_CONNECTED, _VERSIONS["FULLY_CONNECTED"][bits]
-        )
+        operator.opcodeIndex = self._opcode(schema.BuiltinOperator.FULLY_CONNECTED, _VERSIONS["FULLY_CONNECTED"][bits])
         operator.builtinOptions.asymmetricQuantizeInputs = True
 
     def dequantize(self, operator: Any, place: int) -> None:
@@ -281,15 +283,13 @@ class _Editor:
             self._floats[index] = output
         operator.inputs[place] = self._floats[index]
 
-    def look_up(self, operator: Any, table: Quantized) -> None:
+    def look_up(self, operator: Any, table: Quantized, *, shared: bool) -> None:
         """GATHER of (1, S) ids → EMBEDDING_LOOKUP of (S,) ids, and back to the shape that GATHER gives."""
         index, ids = (int(i) for i in operator.inputs)
         before, after = self.graph.tensors[ids], self.graph.tensors[int(operator.outputs[0])]
         open_length = before.shapeSignature is not None and -1 in before.shapeSignature
         length, width = int(np.prod(before.shape)), int(after.shape[-1])
-        flat = self._tensor(
-            before.name + b"_flat", [length], [-1] if open_length else None, schema.TensorType.INT32
-        )
+        flat = self._tensor(before.name + b"_flat", [length], [-1] if open_length else None, schema.TensorType.INT32)
         self._reshape(operator, ids, flat, [-1])
 
         def rows(name: bytes, columns: int) -> int:
@@ -300,9 +300,11 @@ class _Editor:
         found = rows(b"_rows", width)
         self._insert(operator, code, _VERSIONS["EMBEDDING_LOOKUP"][table.bits], [flat, index], found, nothing)
         if not table.block:
-            # The dense layer that may share the table knows its rows' scales; here the values are looked up bare.
-            bare = self._tensor(after.name + b"_table", table.values.shape, None, _TYPES[table.bits])
-            self.graph.tensors[bare].buffer = self.graph.tensors[index].buffer
+            # The values are looked up bare; a dense layer that shares the table still has its rows' scales.
+            bare = index
+            if shared:
+                bare = self._tensor(after.name + b"_table", table.values.shape, None, _TYPES[table.bits])
+                self.graph.tensors[bare].buffer = self.graph.tensors[index].buffer
             self.graph.tensors[bare].quantization = _one_scale()
             self.graph.operators[self._place(operator) - 1].inputs[1] = bare
             scales = self.add(after.name + b"_scales", table.scales.astype(np.float32)[:, None])

@@ -208,7 +208,7 @@ def _gpu(file: OpenedFile) -> Verdict:
         reasons.insert(
             0, f"{inside} operators in other subgraphs, such as the body of a loop; export with form unrolled"
         )
-    if left < total:
+    if 0 < left < total:
         reasons.insert(0, f"{total - left} of {total} operators by its published rules, the others on the CPU")
     return Verdict(runtime, "no" if left == total else "partly" if left else "yes", tuple(reasons))
 

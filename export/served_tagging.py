@@ -130,6 +130,8 @@ def best_paths(table: tf.Tensor, lengths: tf.Tensor, labels: Sequence[str]) -> t
         labels: in IOB2.
     """
     penalty, first_penalty = _transitions(tuple(labels))
+    words = tf.shape(table)[1]
+    table = tf.pad(table, [[0, 0], [0, 1], [0, 0]])  # a step more, as nothing can be made of none
     logs = tf.cast(tf.math.log(tf.maximum(table, _LEAST)), tf.float64)
     steps, count = tf.shape(table)[1], len(labels)
     same = tf.tile(tf.range(count)[None], [tf.shape(table)[0], 1])
@@ -153,7 +155,7 @@ def best_paths(table: tf.Tensor, lengths: tf.Tensor, labels: Sequence[str]) -> t
     path = tf.TensorArray(tf.int32, steps, element_shape=(None,))
     last = tf.argmax(score, 1, tf.int32)
     _, _, path = tf.while_loop(lambda number, *_: number >= 0, walk, (steps - 1, last, path))
-    return tf.transpose(path.stack())
+    return tf.transpose(path.stack())[:, :words]
 
 
 @functools.cache

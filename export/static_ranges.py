@@ -13,8 +13,8 @@ from ai_edge_litert import schema_py_generated as schema
 from albert_tf.errors import InputError
 from export.tflite_metadata import packed
 
-# 16 bits can spare one: texts that go beyond the ranges of those seen are not cut off.
-HEADROOM_16 = 2.0
+# Other texts go beyond the ranges of those seen, and should not be cut off; 16 bits can spare two for it.
+HEADROOM = {8: 1.15, 16: 4.0}
 
 
 def with_static_ranges(model: bytes, inputs: list[dict[str, np.ndarray]], signature: str, *, dense_bits: int) -> bytes:
@@ -48,14 +48,28 @@ def with_static_ranges(model: bytes, inputs: list[dict[str, np.ndarray]], signat
         runs = calibrator.Calibrator(bytearray(model), qsv_update_func=qsv_utils.min_max_update)
         runs.calibrate({signature: inputs}, manager)
         ranges = runs.get_model_qsvs()
-        if dense_bits == 16:
-            ranges = {name: _widened(found) for name, found in ranges.items()}
+        around_dense = _around_dense(model)
+        ranges = {
+            name: _widened(found, HEADROOM[dense_bits if name in around_dense else 16])
+            for name, found in ranges.items()
+        }
         quantised = quantizer.Quantizer(bytearray(model), manager.get_quantization_recipe()).quantize(ranges)
     return merge_equal_tensors(bytes(quantised.quantized_model))
 
 
-def _widened(found: dict[str, Any]) -> dict[str, Any]:
-    return {name: value * HEADROOM_16 if name in ("min", "max") else value for name, value in found.items()}
+def _widened(found: dict[str, Any], factor: float) -> dict[str, Any]:
+    return {name: value * factor if name in ("min", "max") else value for name, value in found.items()}
+
+
+def _around_dense(model: bytes) -> set[str]:
+    """The names of what goes into dense layers and comes out."""
+    content = schema.ModelT.InitFromPackedBuf(bytearray(model))
+    names = set()
+    for graph in content.subgraphs:
+        for operator in graph.operators:
+            if content.operatorCodes[operator.opcodeIndex].builtinCode == schema.BuiltinOperator.FULLY_CONNECTED:
+                names |= {graph.tensors[i].name.decode() for i in (operator.inputs[0], operator.outputs[0])}
+    return names
 
 
 def merge_equal_tensors(model: bytes) -> bytes:

@@ -166,7 +166,8 @@ def _compare(
     agrees = [pipeline.decision(file)[0] == decision for file, (decision, _) in zip(from_file, wanted, strict=True)]
     clear_ones_agree = all(same for same, (_, margin) in zip(agrees, wanted, strict=True) if margin > clear)
     report = ExportReport(
-        **sizes,
+        size_bytes=sizes["size_bytes"],
+        model_bytes=sizes["model_bytes"],
         bytes_per_parameter=sizes["model_bytes"] / task.count_params(),
         texts=len(texts),
         max_difference=float(differences.max()),

@@ -207,10 +207,14 @@ def outcomes(
     left = list(commands)
     number = numbers.start
     while number < numbers.stop:
-        code = f"import sys; sys.path[:0] = [{str(ROOT / 'tests')!r}]; from pathlib import Path; import fuzz_tflite\n{first}\n"
-        code += f"fuzz_tflite.work(Path({str(folder)!r}), range({number}, {number + 1}), {seed}, {left!r})\n"
-        code += (
-            f"fuzz_tflite.work(Path({str(folder)!r}), range({number + 1}, {numbers.stop}), {seed}, {list(commands)!r})"
+        calls = ((range(number, number + 1), left), (range(number + 1, numbers.stop), list(commands)))
+        code = "\n".join(
+            [
+                f"import sys; sys.path[:0] = [{str(ROOT / 'tests')!r}]",
+                "from pathlib import Path; import fuzz_tflite",
+                first,
+                *(f"fuzz_tflite.work(Path({str(folder)!r}), {span!r}, {seed}, {names!r})" for span, names in calls),
+            ]
         )
         worker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         begun = None

@@ -52,6 +52,7 @@ LIGHT = (
     "export.runtime",
     "export.metadata",
     "export.measurement",
+    "export.inspection",
 )
 MAX_FILE_LINES = 350
 MAX_FUNCTION_LINES = 60

@@ -62,7 +62,7 @@ def test_every_option_is_explained() -> None:
 
     for command, action in options(build_parser()):
         assert action.help and len(action.help) > 5, f"{command} {action.dest}"
-        shown = action.default not in (None, False, []) and action.dest not in ("help", "version")
+        shown = action.default not in (None, False, [], argparse.SUPPRESS) and action.dest not in ("help", "version")
         assert not shown or "default" in action.help, f"{command} {action.dest} hides its default"
 
 

@@ -28,7 +28,7 @@ def test_other_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(export.saved_model, "save", save_another)
     with pytest.raises(
-        ExportError, match=r"answers differ from the model's: by 0\.\d+ at most .* \(allowed: 0.001, 1e-05"
+        ExportError, match=r"answers differ from the model's: by \d\.\d+ at most .* \(allowed: 0.001, 1e-05"
     ):
         export_saved_model(new_classifier(), tmp_path / "m")
     assert left_by(tmp_path) == ["m"]
@@ -92,7 +92,7 @@ def test_one_wrong_answer(tmp_path: Path, row: dict[str, Any], message: str) -> 
 def test_what_cannot_be_asked(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="has no signature one, but other"):
         check(tmp_path, lengths, RIGHT, name="other")
-    with pytest.raises(ExportError, match=r"signature one: cannot be run: .*StringToNumber"):
+    with pytest.raises(ExportError, match=r"signature one: cannot be run: [^$]*StringToNumber"):
         check(tmp_path, lambda texts: {"number": tf.strings.to_number(texts)}, RIGHT)
     with pytest.raises(ExportError, match="the SavedModel cannot be loaded"):
         check_saved_model(tmp_path / "absent", {}, ["a"], version=1)

@@ -33,7 +33,10 @@ def add_parser(subparsers: Any) -> None:
         "int8 and int16x8 compute in integers alone and need --calibration and --length",
     )
     tflite.add_argument(
-        "--calibration", type=Path, metavar="FILE", help="texts, one a line, that int8 and int16x8 take their ranges from"
+        "--calibration",
+        type=Path,
+        metavar="FILE",
+        help="texts, one a line, that int8 and int16x8 take their ranges from",
     )
     tflite.add_argument(
         "--force", action="store_true", help="write the file also where its answers differ more than the recipe allows"

@@ -13,9 +13,8 @@ from albert_tf.inference.runner import Outputs, Prepared, Runner, labels_of
 
 LABEL_PROBABILITIES = "label_probabilities"
 # Ideographs and kana one by one, as Chinese corpora are labelled; other words whole, signs on their own.
-_WORD = re.compile(
-    "[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]|[^\\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+|[^\\w\\s]|_"
-)
+_IDEOGRAPH = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WORD = re.compile(f"[{_IDEOGRAPH}]|[^\\W_{_IDEOGRAPH}]+|[^\\w\\s]|_")
 
 
 @dataclasses.dataclass(frozen=True)

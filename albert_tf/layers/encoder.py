@@ -66,8 +66,8 @@ class AlbertEncoder(ConfiguredLayer):
 def _recomputed(block: AttentionBlock | FeedForwardBlock, x: Any, *constants: Any) -> Any:
     """`block.forward(x, *constants)`, to be run again in the backward pass; gradients go to `x` and to the weights only.
 
-    The layer norm apart: what it is given is kept, so the block's last matrix multiplication need not run again, which is
-    a third of its work.
+    The layer norm apart, so that what it is given is kept: no gradient needs the block's last matrix multiplication then,
+    more than a third of its work, and a graph leaves it out the second time.
     """
     rows = keras.remat(lambda x: block.summed(x, *constants))(x)
     return ops.reshape(keras.remat(lambda rows: block.norm(rows))(rows), ops.shape(x))

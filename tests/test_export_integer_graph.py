@@ -1,0 +1,24 @@
+"""The encoder in the order in which integers can compute it, against the Keras one."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_exports import CONFIGS, new_classifier, random_inputs
+
+from export.integer_graph import IntegerEncoder, integer_weights
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_encoder_in_another_order_is_the_same(name):
+    task = new_classifier(CONFIGS[name])
+    rows = [random_inputs(length, seed=length) for length in (5, 16)]
+    for measured in ([], rows):  # without and with factors
+        changed = integer_weights(task, measured)
+        assert any(path.endswith("/out") for path in changed) == bool(measured)
+        for token_ids, segment_ids in rows:
+            inputs = [tf.constant([row], tf.int32) for row in (token_ids, segment_ids, [1] * len(token_ids))]
+            wanted = task.backbone(
+                dict(zip(("token_ids", "segment_ids", "padding_mask"), inputs, strict=True)), training=False
+            )["sequence_output"]
+            found = IntegerEncoder(CONFIGS[name], changed)(*inputs)
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-4)
