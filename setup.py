@@ -45,10 +45,11 @@ setup(
         "beam": ["apache-beam>=2.77", "sentencepiece>=0.2,<0.2.2"],
         "chinese": ["jieba>=0.42"],
         "jax": ["jax>=0.6"],
+        "quantizer": ["ai-edge-quantizer>=0.10"],
         "hub": ["huggingface_hub>=0.24", "kagglehub>=0.3"],
         # What tests and benchmarks compare with.
         "peers": ["keras-hub==0.32.0", "torch>=2.8", "transformers>=5"],
-        "dev": ["hypothesis", "jax>=0.6", "mypy", "pytest", "pytest-xdist", "pyyaml>=6", "ruff"],
+        "dev": ["ai-edge-quantizer>=0.10", "hypothesis", "jax>=0.6", "mypy", "pytest", "pytest-xdist", "pyyaml>=6", "ruff"],
     },
     classifiers=[
         "Programming Language :: Python :: 3.11",

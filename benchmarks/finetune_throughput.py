@@ -100,7 +100,7 @@ def turns(setting: Setting, count: int, threads: int) -> dict[str, list[float]]:
                 step()
             if turn:  # the first traces and fills caches
                 speeds[side].append(STEPS[side] * BATCH / (time.process_time() - started))
-        print(f"turn {turn}: " + ", ".join(f"{side} {v[-1]:.1f}" for side, v in speeds.items() if v), flush=True)
+        print(f"turn {turn} of {count}: " + ", ".join(f"{side} {v[-1]:.1f}" for side, v in speeds.items() if v), flush=True)
     return speeds
 
 
