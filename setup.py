@@ -49,7 +49,16 @@ setup(
         "hub": ["huggingface_hub>=0.24", "kagglehub>=0.3"],
         # What tests and benchmarks compare with.
         "peers": ["keras-hub==0.32.0", "torch>=2.8", "transformers>=5"],
-        "dev": ["ai-edge-quantizer>=0.10", "hypothesis", "jax>=0.6", "mypy", "pytest", "pytest-xdist", "pyyaml>=6", "ruff"],
+        "dev": [
+            "ai-edge-quantizer>=0.10",
+            "hypothesis",
+            "jax>=0.6",
+            "mypy",
+            "pytest",
+            "pytest-xdist",
+            "pyyaml>=6",
+            "ruff",
+        ],
     },
     classifiers=[
         "Programming Language :: Python :: 3.11",

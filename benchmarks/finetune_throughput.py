@@ -13,8 +13,8 @@ same size, batch, optimizer settings, threads and sentences, in float32:
 
 The sides take turns of a few steps each, and a ratio is the median over the turns. Time is the processor's, over all
 threads, which other work on the machine changes little; with one thread a side does not spend it waiting for another
-thread (PyTorch's wait busily). Then each side trains in a process of its own: how much that grows, at its peak, from before the
-model is made (Linux). Needs `pip install -e ".[peers]"`. Takes about eight minutes on two cores.
+thread (PyTorch's wait busily). Then each side trains in a process of its own: how much that grows, at its peak, from before
+the model is made (Linux). Needs `pip install -e ".[peers]"`. Takes about ten minutes on two cores.
 """
 
 import argparse
@@ -100,7 +100,7 @@ def turns(setting: Setting, count: int, threads: int) -> dict[str, list[float]]:
                 step()
             if turn:  # the first traces and fills caches
                 speeds[side].append(STEPS[side] * BATCH / (time.process_time() - started))
-        print(f"turn {turn} of {count}: " + ", ".join(f"{side} {v[-1]:.1f}" for side, v in speeds.items() if v), flush=True)
+        print(f"turn {turn} of {count}", {side: round(v[-1], 1) for side, v in speeds.items() if v}, flush=True)
     return speeds
 
 

@@ -26,7 +26,9 @@ def add_parser(subparsers: Any) -> None:
         description="Metrics of a model on a labelled file: the same options for a run folder and for a .tflite file.",
         epilog="example: albert-tf evaluate sst2.tflite --data dev.tsv",
     )
-    parser.add_argument("model", type=Path, help="run folder, .keras file, checkpoint with a trained head, or .tflite file")
+    parser.add_argument(
+        "model", type=Path, help="run folder, .keras file, checkpoint with a trained head, or .tflite file"
+    )
     parser.add_argument("--data", required=True, help="labelled file, or folder, as finetune takes it for the task")
     add_options(parser, (*DATA_OPTIONS, *METRIC_OPTIONS, *PIPELINE_OPTIONS))
     parser.add_argument("--threads", type=int, default=1, help="CPU threads for a .tflite file (default 1)")

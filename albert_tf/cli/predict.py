@@ -29,7 +29,9 @@ def add_parser(subparsers: Any) -> None:
         "choice takes JSON objects only. Question answering prints the answer, empty where the passage does not say.",
         epilog='example: albert-tf predict sst2.tflite --text "a gripping, beautifully shot film"',
     )
-    parser.add_argument("model", type=Path, help="run folder, .keras file, checkpoint with a trained head, or .tflite file")
+    parser.add_argument(
+        "model", type=Path, help="run folder, .keras file, checkpoint with a trained head, or .tflite file"
+    )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--text", action="append", help="a text (may be repeated)")
     source.add_argument(
