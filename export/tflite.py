@@ -83,7 +83,7 @@ def export_tflite(
     """
     if not isinstance(task, AlbertTask):
         raise InputError(
-            f"task: expected an AlbertTextClassifier, got {type(task).__name__}; a folder is read by from_pretrained"
+            f"task: expected a task such as AlbertTextClassifier, got {type(task).__name__}; from_pretrained reads a folder"
         )
     path = checked_path(path, "path")
     if texts is not None:

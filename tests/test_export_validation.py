@@ -154,7 +154,7 @@ def test_no_texts():
         check(model_of(exported("all", "float32")), classifier(), texts=[])
 
 
-def _convert_with_lost_weights(task, recipe, *, form, length):
+def _convert_with_lost_weights(task, recipe, *, form, length, calibration):
     """tensorflow#98964: the weights stay variables that nothing fills, and the converter does not mind."""
     import tensorflow as tf
 
