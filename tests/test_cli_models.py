@@ -1,5 +1,6 @@
 """`albert_tf.cli.models`: a run folder or a .tflite file, told apart and checked."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ def test_a_link_to_a_run_folder(finished_run: Path, tmp_path: Path) -> None:
 
 def test_what_is_neither(finished_run: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no model")
-    (tmp_path / "other").mkdir()
+    shutil.copytree(finished_run, tmp_path / "other")
     (tmp_path / "other" / "task.json").write_text('{"task": "poetry", "settings": {}}')
     for path, expected in (
         (tmp_path / "absent", "no such file or folder; expected a run folder or a .tflite file"),
