@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import importlib.metadata
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +43,16 @@ class SignatureReport:
 
 @dataclasses.dataclass(frozen=True)
 class OperatorCount:
-    """How often an operator of one version occurs; `name` of a custom one begins with "custom "."""
+    """How often an operator of one version occurs with values of the same types.
+
+    Attributes:
+        name: of a custom one begins with "custom ".
+        types: of its inputs and outputs, such as "float32, int8 → float32"; each once.
+    """
 
     name: str
     version: int
+    types: str
     count: int
 
 
@@ -130,8 +137,8 @@ def inspect_file(path: str | Path) -> Inspection:
         subgraphs=tuple(map(_subgraph_report, model.subgraphs)),
         stored=_stored_shares(model),
         shared_buffers=_shared_buffers(model),
-        duplicates=_duplicates(model),
-        float_operators=_float_operators(model),
+        duplicates=duplicates(model),
+        float_operators=float_operators(model),
         metadata=file.metadata,
         settings=file.settings,
         files=file.archive.sizes,
@@ -161,10 +168,27 @@ def _signature_report(model: Model, number: int) -> SignatureReport:
 
 
 def _subgraph_report(graph: Subgraph) -> SubgraphReport:
-    counts = Counter((_operator_name(operator), operator.version) for operator in graph.operators)
-    operators = tuple(OperatorCount(name, version, count) for (name, version), count in counts.most_common())
+    operators = operator_counts([graph])
     inputs, outputs = (tuple(_end("", graph.tensors[i]) for i in indices) for indices in (graph.inputs, graph.outputs))
     return SubgraphReport(graph.name, len(graph.tensors), inputs, outputs, operators)
+
+
+def operator_counts(graphs: Iterable[Subgraph]) -> tuple[OperatorCount, ...]:
+    """The operators of these graphs together, the most frequent first."""
+    counts = Counter(
+        (_operator_name(operator), operator.version, _types(graph, operator))
+        for graph in graphs
+        for operator in graph.operators
+    )
+    return tuple(OperatorCount(*operator, count) for operator, count in counts.most_common())
+
+
+def _types(graph: Subgraph, operator: Operator) -> str:
+    ends = (
+        ", ".join(dict.fromkeys(graph.tensors[i].type.lower() for i in indices if i >= 0))
+        for indices in (operator.inputs, operator.outputs)
+    )
+    return " → ".join(ends)
 
 
 def _operator_name(operator: Operator) -> str:
@@ -208,7 +232,8 @@ def _shared_buffers(model: Model) -> int:
     return sum(count > 1 for count in uses.values())
 
 
-def _duplicates(model: Model) -> tuple[dict[str, int], ...]:
+def duplicates(model: Model) -> tuple[dict[str, int], ...]:
+    """Equal buffers, each with its count and size: weights stored more than once."""
     by_size: dict[int, list[int]] = defaultdict(list)
     for buffer, tensor in _stored(model).items():
         if tensor.stored_bytes >= SMALLEST_DUPLICATE:
@@ -221,7 +246,8 @@ def _duplicates(model: Model) -> tuple[dict[str, int], ...]:
     return tuple(sorted(found, key=lambda group: -group["copies"] * group["bytes"]))
 
 
-def _float_operators(model: Model) -> dict[str, int] | None:
+def float_operators(model: Model) -> dict[str, int] | None:
+    """Operators that compute in floats, where the model also computes in integers; None where it does not."""
     in_integers, counts = False, Counter[str]()
     for graph in model.subgraphs:
         for operator in graph.operators:

@@ -21,7 +21,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "task": str,
     "settings": dict,
     "config": dict,
-    "length": (int, type(None)),
+    "length": (int, list, type(None)),
     "model_bytes": int,
     "model_sha256": str,
 }
@@ -88,11 +88,22 @@ def read_settings(files: dict[str, bytes], path: str | Path) -> dict[str, Any]:
     if not isinstance(settings, dict) or settings.get("format") != FORMAT:
         raise InputError(f"{path}: {SETTINGS_FILE}: expected format {FORMAT}; use the albert-tf that wrote the file")
     wrong = [name for name, kind in _FIELDS.items() if name not in settings or not isinstance(settings[name], kind)]
+    if not _is_length(settings.get("length")):
+        wrong = sorted({*wrong, "length"})
     if wrong:
         raise InputError(
             f"{path}: {SETTINGS_FILE}: missing or of a wrong type: {', '.join(wrong)}; export the file again"
         )
     return settings
+
+
+def _is_length(length: Any) -> bool:
+    """Whether it is nothing, a number of tokens, or several such numbers from the least on."""
+    if length is None:
+        return True
+    several = length if isinstance(length, list) else [length]
+    whole = all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in several)
+    return bool(several) and whole and several == sorted(set(several))
 
 
 def check_model(path: str | Path, settings: dict[str, Any]) -> None:

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from albert_tf.config import AlbertConfig
-from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
 from albert_tf.files import checked_path
 from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.inference.runner import Outputs
-from albert_tf.tokenization.packing import Packed, pad_batch
+from albert_tf.tokenization.packing import Packed
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from export.metadata import check_model, read_files, read_settings
-from export.quiet import without_native_notes
+from export.signatures import Length, OpenedModel, recorded_length
 
 TOKENIZER_FILES = ("tokenizer.json", "vocabulary.spm", "vocab.txt")
 # Far above any processor that runs these files; the native runtime ends the process at absurd numbers.
@@ -38,7 +37,8 @@ class TFLiteRunner:
         settings: what albert_tf.json in the file says: recipe, form, length, config.
         task: the name of the task.
         pipeline: the task's pipeline on this file.
-        length: the number of tokens that the file takes, or None for any.
+        length: the number of tokens that the file takes, several such numbers, or None for any. Of several, each row takes
+            the least that it fits into.
 
     Raises:
         InputError: the file cannot be read, is damaged, or is not one of ours.
@@ -53,16 +53,15 @@ class TFLiteRunner:
         self.settings = read_settings(files, path)
         check_model(path, self.settings)
         self.task: str = self.settings["task"]
-        self.length: int | None = self.settings["length"]
+        self.length: Length = recorded_length(self.settings)
         self.tokenizer = open_tokenizer(files, self.settings, path)
         try:
             self.pipeline = pipeline_of(self)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
         self._outputs = self.pipeline.outputs(self.settings["config"])
-        self._model = open_model(path, threads)
-        check_inputs(self._model, self.length, path)
-        check_outputs(self._model, self._outputs, self.length, path)
+        self._model = OpenedModel(path, self.length, threads)
+        self._model.check(self._outputs)
         self._one_at_a_time = threading.Lock()  # the interpreter is not made for more
 
     def __call__(self, *args: Any, **kwargs: Any) -> list[Any]:
@@ -74,6 +73,13 @@ class TFLiteRunner:
         """The head's settings, such as its labels."""
         settings: dict[str, Any] = self.settings["settings"]
         return settings
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The fixed lengths of the file; none where it takes any."""
+        if self.length is None:
+            return ()
+        return self.length if isinstance(self.length, tuple) else (self.length,)
 
     @property
     def required_tokenizer(self) -> AlbertTokenizer:
@@ -90,14 +96,13 @@ class TFLiteRunner:
 
     def run(self, token_ids: list[int], segment_ids: list[int]) -> Outputs:
         """What the model puts out for one row, which is padded where the file's length is fixed."""
-        limit = self.tokenizer.max_length if self.length is None else self.length
+        limit = max(self.lengths, default=self.tokenizer.max_length)
         if not 1 <= len(token_ids) <= limit:
             raise InputError(f"{self.path}: takes 1 to {limit} tokens, got {len(token_ids)}")
         self._check_ids(token_ids, segment_ids)
-        batch = pad_batch([(token_ids, segment_ids)], self.tokenizer.vocabulary.pad_id, length=self.length)
         with self._one_at_a_time:
             try:
-                arrays = self._model(**batch)
+                arrays = self._model.run(token_ids, segment_ids, self.tokenizer.vocabulary.pad_id)
             except (ValueError, RuntimeError) as error:
                 reason = (str(error).splitlines() or ["no reason given"])[0]
                 raise InputError(
@@ -134,63 +139,7 @@ def open_tokenizer(files: dict[str, bytes], settings: dict[str, Any], path: str 
         raise InputError(
             f"{path}: its tokenizer has {tokenizer.vocabulary.size} pieces, its model {config.vocabulary_size} words"
         )
-    limits = (tokenizer.max_length, config.max_sequence_length, settings["length"] or tokenizer.max_length)
-    tokenizer.max_length = min(limits)
+    length = recorded_length(settings)
+    longest = tokenizer.max_length if length is None else max(length) if isinstance(length, tuple) else length
+    tokenizer.max_length = min(tokenizer.max_length, config.max_sequence_length, longest)
     return tokenizer
-
-
-def open_model(path: str | Path, threads: int) -> Any:
-    """The model in `path`, ready to be called with its inputs by name."""
-    from ai_edge_litert.interpreter import Interpreter
-
-    try:
-        with without_native_notes():
-            interpreter = Interpreter(str(path), num_threads=threads)
-            interpreter.allocate_tensors()
-            return interpreter.get_signature_runner()
-    except (ValueError, RuntimeError) as error:
-        reason = (str(error).splitlines() or ["no reason given"])[0]
-        raise InputError(f"{path}: the runtime cannot load it ({reason})") from error
-
-
-def check_inputs(model: Any, length: int | None, path: str | Path) -> None:
-    """Compares what an opened model takes with what its settings promise: one row of each input, int32.
-
-    Args:
-        model: of `open_model`.
-        length: of every row, or None for any.
-        path: of the file, for the message.
-    """
-    inputs = model.get_input_details()
-    found = {name: (details["shape_signature"].tolist(), details["dtype"]) for name, details in inputs.items()}
-    wanted = [1, -1 if length is None else length]
-    fits = found.keys() == {TOKEN_IDS, SEGMENT_IDS, PADDING_MASK} and all(
-        shape == wanted and kind is np.int32 for shape, kind in found.values()
-    )
-    if not fits:
-        shown = {name: (shape, kind.__name__) for name, (shape, kind) in found.items()}
-        raise InputError(
-            f"{path}: its settings ask for inputs of int32 {wanted} called {TOKEN_IDS}, {SEGMENT_IDS} and {PADDING_MASK}, "
-            f"its model has {shown}"
-        )
-
-
-def check_outputs(model: Any, outputs: dict[str, tuple[int | None, ...]], length: int | None, path: str | Path) -> None:
-    """Compares what an opened model puts out with what its settings promise.
-
-    Args:
-        model: of `open_model`.
-        outputs: name → shape of one row; None stands for the row's length.
-        length: of every row, or None for any.
-        path: of the file, for the message.
-    """
-    found = {name: details["shape_signature"].tolist() for name, details in model.get_output_details().items()}
-    # The converter leaves open (-1) what it does not work out: the batch of one, at times the length.
-    lengths = (-1,) if length is None else (-1, length)
-    fits = found.keys() == outputs.keys() and all(
-        len(sizes) == 1 + len(shape)
-        and all(size in lengths if n is None else size == n for size, n in zip(sizes[1:], shape, strict=True))
-        for sizes, shape in zip(found.values(), (outputs[name] for name in found), strict=True)
-    )
-    if not fits:
-        raise InputError(f"{path}: its settings ask for the outputs {outputs} for each row, its model has {found}")

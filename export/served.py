@@ -4,6 +4,7 @@ A signature takes tensors and gives tensors, so every answer of a pipeline (`alb
 has not as many entries as others of the batch is filled up at the end, texts with "", numbers with 0.
 """
 
+import abc
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -68,7 +69,7 @@ class CutRunner:
         return self._task.run_rows(rows)
 
 
-class ServedTask:
+class ServedTask(abc.ABC):
     """The signatures of a task. A subclass says what it answers to texts.
 
     Args:
@@ -97,9 +98,9 @@ class ServedTask:
             lambda inputs: task.row_outputs(self.encode(inputs), inputs[SEGMENT_IDS], inputs[PADDING_MASK])
         )
 
+    @abc.abstractmethod
     def text_signatures(self) -> dict[str, Signature]:
         """The signatures that take strings."""
-        raise NotImplementedError
 
     def signatures(self) -> dict[str, Signature]:
         """All of them, by name."""

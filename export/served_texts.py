@@ -1,5 +1,6 @@
 """Signatures of the tasks whose examples are texts or pairs of texts: a label, labels, a number, an embedding."""
 
+import abc
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -31,13 +32,13 @@ _EPSILON = 1e-12  # of a product of lengths, so that the vector 0 has a cosine t
 class ServedTexts(ServedTask):
     """`serving_default` of texts, `pairs` of pairs of texts, `embed`. A subclass says what the model's outputs amount to."""
 
+    @abc.abstractmethod
     def columns(self, outputs: Tensors) -> Tensors:
         """Device outputs → what is answered."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def answers(self, texts: Sequence[str], pairs: Sequence[str] | None) -> list[Answer]:
         """`columns` of each text or pair, as the task's pipeline has it."""
-        raise NotImplementedError
 
     def text_signatures(self) -> dict[str, Signature]:
         def answer_texts(texts: tf.Tensor) -> Tensors:

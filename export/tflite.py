@@ -6,8 +6,6 @@ stand in the graph once for each layer: more memory (each operator packs its own
 runtimes that take only files with one subgraph.
 """
 
-import dataclasses
-import json
 import tempfile
 from collections.abc import Sequence
 from itertools import groupby
@@ -17,7 +15,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-import albert_tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.conversion.assign import assign
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
@@ -25,24 +22,19 @@ from albert_tf.errors import InputError
 from albert_tf.files import checked_path, refuse_existing, written_whole
 from albert_tf.layers.encoder import attention_bias
 from albert_tf.tasks.base import AlbertTask
-from albert_tf.tokenization import wordpiece
 from albert_tf.tokenization.packing import Packed, pad_batch
 from albert_tf.tokenization.tokenizer import check_texts
+from export.associated_files import associated_files
+from export.device_runtimes import checked_form, with_metadata
 from export.integer_graph import IntegerEncoder, integer_weights
 from export.integer_weights import WeightBits, rewrite_weights
-from export.metadata import FORMAT, SETTINGS_FILE, append_files, model_record
+from export.metadata import append_files
 from export.quantization import Recipe, recipe_by_name
 from export.quiet import without_native_notes
 from export.static_ranges import with_static_ranges
-from export.tflite_metadata import LABELS_FILE, add_text_classifier_metadata
 from export.validation import ExportReport, check_export
 
-FORMS = ("loop", "unrolled")
-# What a file may be meant for → the form it has if none is asked for.
-RUNTIMES = {"litert": "loop", "mediapipe": "unrolled"}
 SIGNATURE = "serving_default"
-# A SentencePiece model whose own normalisation carries the text rules, for runtimes that have none.
-DEVICE_VOCABULARY = "device.spm"
 
 
 def export_tflite(
@@ -89,7 +81,7 @@ def export_tflite(
     if texts is not None:
         check_texts(texts, "texts")
     chosen = recipe_by_name(recipe)
-    form = _checked_form(task, form, runtime, chosen)
+    form = checked_form(task, form, runtime, chosen)
     _check_calibration(chosen, calibration, length)
     longest = longest_input(task)
     if length is not None and not (isinstance(length, int) and 3 <= length <= longest):
@@ -97,8 +89,7 @@ def export_tflite(
     refuse_existing(path, overwrite=overwrite, file=True)
     task = in_float32(task)
     model = convert(task, chosen, form=form, length=length, calibration=calibration or ())
-    if runtime == "mediapipe":
-        model = _with_metadata(task, model)
+    model = with_metadata(task, model, runtime)
     files = associated_files(
         task, model, chosen, form=form, length=length, runtime=runtime, calibration_texts=len(calibration or ())
     )
@@ -107,31 +98,6 @@ def export_tflite(
     with written_whole(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(content)
     return report
-
-
-def _checked_form(task: AlbertTask, form: str | None, runtime: str, recipe: Recipe) -> str:
-    """The form to write: the one asked for, or the one that recipe and runtime want."""
-    if not isinstance(runtime, str) or runtime not in RUNTIMES:
-        raise InputError(f"runtime: expected one of {', '.join(RUNTIMES)}; got {runtime!r}")
-    if form is None:
-        form = RUNTIMES[runtime] if recipe.activation_bits is None else "unrolled"
-    if form not in FORMS:
-        raise InputError(f"form: expected one of {', '.join(FORMS)}; got {form!r}")
-    if recipe.activation_bits is not None and form != "unrolled":
-        raise InputError(
-            f"form: {recipe.name} gives every pass through the shared block its own ranges, so it has to be unrolled; "
-            f"got {form}"
-        )
-    if runtime == "mediapipe":
-        if task.task != "classification":
-            raise InputError(f"runtime: MediaPipe has no task for {task.task}: expected a text classifier")
-        if form != "unrolled":
-            raise InputError(f"form: MediaPipe takes only files with one subgraph: expected unrolled, got {form}")
-        if not task.required_tokenizer.vocabulary.options()["lower"]:
-            raise InputError(
-                "runtime: MediaPipe lower-cases every text, this model's tokenizer does not; use the runtime litert"
-            )
-    return form
 
 
 def _check_calibration(recipe: Recipe, calibration: Sequence[str] | None, length: int | None) -> None:
@@ -263,45 +229,3 @@ def in_float32(task: AlbertTask) -> AlbertTask:
     copy = type(task)(backbone, task.required_tokenizer, **task.settings())
     assign(copy.named_weights(), {name: w.numpy() for name, w in task.named_weights().items()}, source=task.name)
     return copy
-
-
-def _with_metadata(task: AlbertTask, model: bytes) -> bytes:
-    kind = task.required_tokenizer.vocabulary.kind
-    tokenizer_file = DEVICE_VOCABULARY if kind == "sentencepiece" else wordpiece.FILE_NAME
-    return add_text_classifier_metadata(model, tokenizer_kind=kind, tokenizer_file=tokenizer_file)
-
-
-def associated_files(
-    task: AlbertTask,
-    model: bytes,
-    recipe: Recipe,
-    *,
-    form: str,
-    length: int | None,
-    runtime: str = "litert",
-    calibration_texts: int = 0,
-) -> dict[str, bytes]:
-    """What goes into the file beside `model`: settings, tokenizer, labels."""
-    settings = {
-        "format": FORMAT,
-        "albert_tf": albert_tf.__version__,
-        "task": task.task,
-        "settings": task.settings(),
-        "recipe": dataclasses.asdict(recipe) | {"calibration_texts": calibration_texts},
-        "form": form,
-        "length": length,
-        "runtime": runtime,
-        "parameters": task.count_params(),
-        "config": task.backbone.config.to_dict(),
-    } | model_record(model)
-    files = {SETTINGS_FILE: (json.dumps(settings, indent=2, ensure_ascii=False) + "\n").encode()}
-    tokenizer = task.required_tokenizer
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "tokenizer"
-        tokenizer.save(target)
-        if runtime == "mediapipe" and tokenizer.vocabulary.kind == "sentencepiece":
-            tokenizer.save_device_model(target / DEVICE_VOCABULARY)
-        files |= {file.name: file.read_bytes() for file in sorted(target.iterdir())}
-    if labels := task.settings().get("labels"):
-        files[LABELS_FILE] = "".join(f"{label}\n" for label in labels).encode()
-    return files

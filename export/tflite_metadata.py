@@ -1,4 +1,4 @@
-"""TFLite Model Metadata: what MediaPipe Tasks reads in a file to know its tensors, labels and tokenizer.
+"""TFLite Model Metadata: what MediaPipe Tasks and Task Library read in a file to know its tensors, labels and tokenizer.
 
 It is a flatbuffer of its own (metadata_schema.fbs of MediaPipe and TFLite Support), stored as a buffer of the model; the
 files that it names stand in the zip archive behind the model (`export.metadata`). It is written here with the
@@ -18,10 +18,13 @@ BUFFER_NAME = "TFLITE_METADATA"
 IDENTIFIER = b"M001"
 # The oldest reader that knows tokenizers among the process units of an input.
 MIN_PARSER_VERSION = "1.1.0"
-# Ours → MediaPipe's; it takes an input for what its name says.
+# Ours → theirs; they take an input for what its name says.
 INPUT_NAMES = {TOKEN_IDS: "ids", SEGMENT_IDS: "segment_ids", PADDING_MASK: "mask"}
-# TFLite Task Library's BertNLClassifier looks for this name; MediaPipe takes any.
-OUTPUT_NAME = "probability"
+_INPUT_DESCRIPTIONS = {
+    TOKEN_IDS: "token ids",
+    SEGMENT_IDS: "0 for the first text, 1 for the second",
+    PADDING_MASK: "1 for tokens, 0 for padding",
+}
 LABELS_FILE = "labels.txt"
 
 # Fields of each table by their place in the schema. A union is two fields: which table it is, and the table.
@@ -78,39 +81,71 @@ def _write_value(builder: Any, value: Any) -> int:
     return int(value)
 
 
-def text_classifier_metadata(inputs: list[str], *, tokenizer_kind: str, tokenizer_file: str) -> bytes:
-    """The metadata of a text classifier with one output, the labels' probabilities.
+@dataclasses.dataclass(frozen=True)
+class Output:
+    """What the metadata says of an output.
 
-    Args:
-        inputs: our names of the model's inputs, in the model's order.
+    Attributes:
+        name: theirs.
+        labels: whether it has a value for each label of `LABELS_FILE`.
+    """
+
+    name: str
+    description: str
+    labels: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """What the metadata says of a model.
+
+    Attributes:
+        name, description: for people.
+        outputs: by our names.
         tokenizer_kind: "sentencepiece" or "wordpiece".
         tokenizer_file: the associated file with the SentencePiece model or the list of word pieces.
     """
-    vocabulary = [_file(tokenizer_file, "vocabulary of the tokenizer", _VOCABULARY)]
-    if tokenizer_kind == "sentencepiece":
+
+    name: str
+    description: str
+    outputs: dict[str, Output]
+    tokenizer_kind: str
+    tokenizer_file: str
+
+
+def model_metadata(described: Description, inputs: list[str], outputs: list[str]) -> bytes:
+    """The metadata of a model of token ids, segment ids and mask.
+
+    Args:
+        described: what it says.
+        inputs, outputs: our names, in the model's order.
+    """
+    vocabulary = [_file(described.tokenizer_file, "vocabulary of the tokenizer", _VOCABULARY)]
+    if described.tokenizer_kind == "sentencepiece":
         unit = (_SENTENCEPIECE_TOKENIZER, _Table("SentencePieceTokenizerOptions", {"sentencePiece_model": vocabulary}))
     else:
         unit = (_BERT_TOKENIZER, _Table("BertTokenizerOptions", {"vocab_file": vocabulary}))
-    descriptions = {
-        TOKEN_IDS: "token ids",
-        SEGMENT_IDS: "0 for the first text, 1 for the second",
-        PADDING_MASK: "1 for tokens, 0 for padding",
-    }
-    labels = [_file(LABELS_FILE, "one label a line, in the order of the probabilities", _AXIS_LABELS)]
     subgraph = {
-        "input_tensor_metadata": [_tensor(INPUT_NAMES[name], descriptions[name]) for name in inputs],
-        "output_tensor_metadata": [_tensor(OUTPUT_NAME, "of each label", associated_files=labels)],
+        "input_tensor_metadata": [_tensor(INPUT_NAMES[name], _INPUT_DESCRIPTIONS[name]) for name in inputs],
+        "output_tensor_metadata": [_output(described.outputs[name]) for name in outputs],
         "input_process_units": [_Table("ProcessUnit", {"options_type": unit[0], "options": unit[1]})],
     }
     model = {
-        "name": "ALBERT text classifier",
-        "description": "Gives one label to a text.",
+        "name": described.name,
+        "description": described.description,
         "subgraph_metadata": [_Table("SubGraphMetadata", subgraph)],
         "min_parser_version": MIN_PARSER_VERSION,
     }
     builder = flatbuffers.Builder()
     builder.Finish(_Table("ModelMetadata", model).write(builder), IDENTIFIER)
     return bytes(builder.Output())
+
+
+def _output(output: Output) -> _Table:
+    if not output.labels:
+        return _tensor(output.name, output.description)
+    labels = [_file(LABELS_FILE, f"one label a line, in the order of {output.name}", _AXIS_LABELS)]
+    return _tensor(output.name, output.description, associated_files=labels)
 
 
 def _tensor(name: str, description: str, **fields: Any) -> _Table:
@@ -124,26 +159,22 @@ def _file(name: str, description: str, kind: int) -> _Table:
     return _Table("AssociatedFile", {"name": name, "description": description, "type": kind})
 
 
-def add_text_classifier_metadata(model: bytes, *, tokenizer_kind: str, tokenizer_file: str) -> bytes:
-    """The model with `text_classifier_metadata` in it; the same input gives the same bytes.
+def add_metadata(model: bytes, described: Description) -> bytes:
+    """The model with `model_metadata` in it; the same input gives the same bytes.
 
     Args:
-        model: a bare TFLite model of one subgraph, with our three inputs by name in its signature.
-        tokenizer_kind, tokenizer_file: as for `text_classifier_metadata`.
-
-    Raises:
-        InputError: several subgraphs, which MediaPipe refuses.
+        model: a bare TFLite model, with our three inputs by name in its first signature.
+        described: what the metadata says.
     """
     from ai_edge_litert import schema_py_generated as schema
 
     content = schema.ModelT.InitFromPackedBuf(bytearray(model))
-    if len(content.subgraphs) != 1:
-        raise InputError(
-            f"MediaPipe takes files with one subgraph, this one has {len(content.subgraphs)}; export with form unrolled"
-        )
-    names = {tensor.tensorIndex: tensor.name.decode() for tensor in content.signatureDefs[0].inputs}
-    inputs = [names[index] for index in content.subgraphs[0].inputs]
-    metadata = text_classifier_metadata(inputs, tokenizer_kind=tokenizer_kind, tokenizer_file=tokenizer_file)
+    graph, signature = content.subgraphs[0], content.signatureDefs[0]
+    names = [
+        {tensor.tensorIndex: tensor.name.decode() for tensor in ends} for ends in (signature.inputs, signature.outputs)
+    ]
+    inputs = [names[0][index] for index in graph.inputs]
+    metadata = model_metadata(described, inputs, [names[1][index] for index in graph.outputs])
     content.buffers = [*content.buffers, schema.BufferT(data=_as_array(metadata))]
     content.metadata = [*(content.metadata or []), schema.MetadataT(BUFFER_NAME, len(content.buffers) - 1)]
     return packed(content, len(model) + len(metadata))

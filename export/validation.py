@@ -1,26 +1,40 @@
-"""Is a TFLite file the model it was made from? Asked of every file before it is written."""
+"""Is a TFLite file the model it was made from, and what does it cost? Asked of every file before it is written."""
 
 import dataclasses
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from albert_tf.data.choices import ChoiceExample
 from albert_tf.errors import CheckError, InputError
+from albert_tf.evaluation.evaluate import EVALUATIONS
+from albert_tf.evaluation.remembering import RememberingRunner
 from albert_tf.inference.pipelines import pipeline_of
-from albert_tf.inference.runner import Outputs
+from albert_tf.inference.runner import Outputs, Prepared
 from albert_tf.tasks.base import AlbertTask
+from albert_tf.training.run_config import RUNS
+from export.comparison import Comparison, compare
+from export.inspection import OperatorCount, duplicates, float_operators, operator_counts
+from export.measurement import Measurement, measure
 from export.quantization import Recipe
 from export.runtime import TFLiteRunner
+from export.signatures import Length
+from export.tflite_model import read_model
 
 # What a model holds beside its weights: the graph, some of it for each block that is written out, and quantisation
 # scales. The converter may also merge equal vectors, such as biases of zeros.
 TOLERATED_SHARE = 0.03
 GRAPH_BYTES = 40_000
 GRAPH_BYTES_PER_STEP = 14_000
-# Scores below are those of positions that can be no answer.
-MASKED = -1e3
+# How much of its metric a file may lose on labelled examples, beside one example's share.
+MOST_LOST = 0.02
+# Latency is measured on rows of these lengths, as far as the file takes them.
+MEASURED_LENGTHS = (16, 32, 64, 128)
+MEASURED_TEXTS = 8
+_OPTIONS = 3  # of a question that is made of texts
 
 # Lengths from one word to a paragraph, more than one script.
 CHECK_TEXTS = (
@@ -42,28 +56,50 @@ class ExportError(CheckError):
 
 
 @dataclasses.dataclass(frozen=True)
+class MetricPair:
+    """A figure of the Keras model and of the file on the same examples."""
+
+    keras: float
+    file: float
+    difference: float
+
+
+@dataclasses.dataclass(frozen=True)
 class ExportReport:
     """Figures of one exported file.
 
     Attributes:
+        recipe, form, length: how it was made.
+        parameters: of the Keras model.
         size_bytes: the whole file.
         model_bytes: without the associated files.
         bytes_per_parameter: of the model.
-        texts: how many texts were compared.
-        max_difference, mean_difference: absolute, of outputs against the Keras model.
-        distance: of the outputs in the mean, as `distance` has it: what the recipe's limit is for.
-        agreement: share of texts with the same decision.
+        repeated_bytes: what equal weights take that are stored more than once.
+        operators: of all graphs together.
+        float_operators: those that compute in floats in a file that computes in integers; None in another one.
+        finite_outputs: whether every output was a finite number.
+        comparison: of the outputs with the Keras model's.
+        largest_distance: what the recipe allows of `comparison.distance`.
+        metrics: on labelled examples, by name; the first is the task's own. Empty without examples.
+        device: memory, load and latency on this machine, where they were measured.
         failed: why the file should not have been written; empty unless it was forced.
     """
 
+    recipe: str
+    form: str
+    length: Length
+    parameters: int
     size_bytes: int
     model_bytes: int
     bytes_per_parameter: float
-    texts: int
-    max_difference: float
-    mean_difference: float
-    distance: float
-    agreement: float
+    repeated_bytes: int
+    operators: tuple[OperatorCount, ...]
+    float_operators: dict[str, int] | None
+    finite_outputs: bool
+    comparison: Comparison
+    largest_distance: float
+    metrics: dict[str, MetricPair]
+    device: Measurement | None
     failed: str = ""
 
 
@@ -74,7 +110,9 @@ def check_export(
     task: AlbertTask,
     recipe: Recipe,
     texts: Sequence[str] | None = None,
+    examples: Sequence[Any] | None = None,
     force: bool = False,
+    measured: bool = False,
 ) -> ExportReport:
     """Compares the file with the task it was made from.
 
@@ -84,16 +122,17 @@ def check_export(
         task: the float32 Keras task.
         recipe: how the file's weights are stored.
         texts: what to compare on; None for built-in sentences.
+        examples: the task's examples with their answers, to compare on instead; metrics are taken on them.
         force: report answers that differ too much instead of raising.
+        measured: also load and run the file in a process of its own, for `ExportReport.device`.
 
     Raises:
         ExportError: the file cannot be run, its size does not fit the parameters, its tokenizer is another one, an output
             is not finite, or the answers differ too much.
-        InputError: `texts` is empty or holds something other than strings.
+        InputError: nothing to compare on, or examples that this task has no figures for.
     """
+    check_examples(task, texts, examples)
     texts = list(CHECK_TEXTS if texts is None else texts)
-    if not texts:
-        raise InputError("texts: expected at least one text to compare the file and the model on")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.tflite"
         path.write_bytes(content)
@@ -102,19 +141,39 @@ def check_export(
         except InputError as error:
             raise ExportError(f"the file cannot be run: {str(error).removeprefix(f'{path}: ')}") from error
         _check_size(model_bytes, task, recipe, form=runner.settings["form"], length=runner.length)
-        pairs = texts[::-1] if task.takes_pairs else None
-        encoded = task.required_tokenizer.encode_batch(texts, pairs, length=runner.tokenizer.max_length)
-        if runner.tokenizer.encode_batch(texts, pairs) != encoded:
+        rows = task.required_tokenizer.encode_batch(texts, length=runner.tokenizer.max_length)
+        if runner.tokenizer.encode_batch(texts) != rows:
             raise ExportError("the file's tokenizer gives other ids than the model's: it is not the same tokenizer")
-        from_file = runner.run_rows(encoded)
-    sizes = {"size_bytes": len(content), "model_bytes": model_bytes}
-    report = _compare(from_file, task.run_rows(encoded), texts, task, recipe, sizes)
+        comparison, metrics = _compared(runner, task, texts, examples, recipe)
+        device = _measured(path, runner, texts) if measured else None
+    report = _report(content, model_bytes, runner, task, recipe, comparison, metrics, device)
+    report = dataclasses.replace(report, failed=_failed(report, recipe, task, len(examples or ())))
     if report.failed and not force:
         raise ExportError(report.failed)
     return report
 
 
-def _check_size(model_bytes: int, task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) -> None:
+def check_examples(task: AlbertTask, texts: Sequence[str] | None, examples: Sequence[Any] | None) -> None:
+    """What can be said about the texts and examples before there is a file.
+
+    Raises:
+        InputError: both, none of one kind, or examples for a task without figures.
+    """
+    if texts is not None and not len(texts):
+        raise InputError("texts: expected at least one text to compare the file and the model on")
+    if examples is None:
+        return
+    if texts is not None:
+        raise InputError("texts and examples: expected one of the two to compare the file and the model on, got both")
+    if not len(examples):
+        raise InputError("examples: expected at least one example to compare the file and the model on")
+    if task.task not in EVALUATIONS:
+        raise InputError(
+            f"examples: no figures are taken of models for {task.task}; expected one for {', '.join(EVALUATIONS)}"
+        )
+
+
+def _check_size(model_bytes: int, task: AlbertTask, recipe: Recipe, *, form: str, length: Length) -> None:
     lowest, highest = size_limits(task, recipe, form=form, length=length)
     if not lowest <= model_bytes <= highest:
         raise ExportError(
@@ -123,11 +182,13 @@ def _check_size(model_bytes: int, task: AlbertTask, recipe: Recipe, *, form: str
         )
 
 
-def size_limits(task: AlbertTask, recipe: Recipe, *, form: str, length: int | None) -> tuple[int, int]:
+def size_limits(task: AlbertTask, recipe: Recipe, *, form: str, length: Length) -> tuple[int, int]:
     """The fewest and the most bytes that a model with every weight, once, can take."""
     config = task.backbone.config
     # Of the position table the converter keeps the rows that a fixed length uses.
-    dropped = 0 if length is None else (config.max_sequence_length - length) * config.summed_dim
+    lengths = length if isinstance(length, tuple) else (length,)
+    longest = max(n or config.max_sequence_length for n in lengths)
+    dropped = (config.max_sequence_length - longest) * config.summed_dim
     lowest = recipe.weight_bytes * (task.count_params() - dropped)
     highest = sum(
         recipe.stored_bytes(path, weight.shape) * (2 if path in task.stored_twice else 1)
@@ -136,78 +197,117 @@ def size_limits(task: AlbertTask, recipe: Recipe, *, form: str, length: int | No
     steps = len(config.block_schedule if form == "unrolled" else set(config.block_schedule))
     return (
         round((1 - TOLERATED_SHARE) * lowest),
-        round((1 + TOLERATED_SHARE) * highest) + GRAPH_BYTES + GRAPH_BYTES_PER_STEP * steps,
+        round((1 + TOLERATED_SHARE) * highest) + (GRAPH_BYTES + GRAPH_BYTES_PER_STEP * steps) * len(lengths),
     )
 
 
-def _compare(
-    from_file: Sequence[Outputs],
-    from_keras: Sequence[Outputs],
-    texts: Sequence[str],
+def _compared(
+    file: TFLiteRunner, task: AlbertTask, texts: list[str], examples: Sequence[Any] | None, recipe: Recipe
+) -> tuple[Comparison, dict[str, MetricPair]]:
+    """The comparison of outputs, and metrics where there are examples; no row is run twice."""
+    runners = RememberingRunner(file), RememberingRunner(task)
+    pipelines = [pipeline_of(runner) for runner in runners]
+    prepared = _rows_of_texts(file, task, texts) if examples is None else pipelines[0].prepare(examples)
+    from_file, from_keras = (runner.run_rows(prepared.rows) for runner in runners)
+    _check_finite(from_file, prepared)
+    comparison = compare(from_file, from_keras, pipelines[1], prepared.context, recipe.clear_margin)
+    if examples is None:
+        return comparison, {}
+    # A file of fixed length may cut what the model reads whole: its metrics are to tell.
+    whole = pipelines[1].prepare(examples)
+    if whole.rows == prepared.rows:
+        whole = prepared
+    evaluate = EVALUATIONS[task.task]
+    figures = [
+        evaluate(pipeline, examples, rows, "examples")
+        for pipeline, rows in zip(pipelines, (prepared, whole), strict=True)
+    ]
+    return comparison, _metric_pairs(task, *figures)
+
+
+def _rows_of_texts(file: TFLiteRunner, task: AlbertTask, texts: list[str]) -> Prepared:
+    """Rows for any task: texts alone, pairs where every row is one, questions with options where rows are options."""
+    if task.task == "multiple-choice":
+        around = [[texts[(i + k) % len(texts)] for k in range(_OPTIONS + 1)] for i in range(len(texts))]
+        return file.pipeline.prepare([ChoiceExample(context, "", tuple(options)) for context, *options in around])
+    return Prepared(file.tokenizer.encode_batch(texts, texts[::-1] if task.takes_pairs else None))
+
+
+def _check_finite(outputs: Sequence[Outputs], prepared: Prepared) -> None:
+    for number, row in enumerate(outputs, start=1):
+        if not all(np.isfinite(array).all() for array in row.values()):
+            raise ExportError(
+                f"the file gives outputs that are not finite numbers, first for row {number} of {len(prepared.rows)}"
+            )
+
+
+def _metric_pairs(task: AlbertTask, file: dict[str, Any], keras: dict[str, Any]) -> dict[str, MetricPair]:
+    """The flat figures that both have, those that pick the best weights of a training first."""
+    own = next(run.metrics for run, _ in RUNS if run.task == task.task)
+    names = [*own, *(name for name in file if name not in own and name != "examples")]
+    both = [(n, file.get(n), keras.get(n)) for n in names]
+    return {
+        name: MetricPair(float(k), float(f), float(f) - float(k))
+        for name, f, k in both
+        if isinstance(f, (int, float)) and isinstance(k, (int, float))
+    }
+
+
+def _measured(path: Path, runner: TFLiteRunner, texts: list[str]) -> Measurement:
+    lengths = runner.lengths or [n for n in MEASURED_LENGTHS if n <= runner.tokenizer.max_length]
+    try:
+        return measure(path, texts[:MEASURED_TEXTS], repeats=1, lengths=lengths or [runner.tokenizer.max_length])
+    except InputError as error:
+        raise ExportError(f"the file cannot be measured: {str(error).removeprefix(f'{path}: ')}") from error
+
+
+def _report(
+    content: bytes,
+    model_bytes: int,
+    runner: TFLiteRunner,
     task: AlbertTask,
     recipe: Recipe,
-    sizes: dict[str, int],
+    comparison: Comparison,
+    metrics: dict[str, MetricPair],
+    device: Measurement | None,
 ) -> ExportReport:
-    for text, outputs in zip(texts, from_file, strict=True):
-        if not all(np.isfinite(array).all() for array in outputs.values()):
-            raise ExportError(f"the file gives outputs that are not finite numbers, first for {text!r}")
-    differences = np.concatenate(
-        [
-            np.abs(file[name] - keras[name]).ravel()
-            for file, keras in zip(from_file, from_keras, strict=True)
-            for name in keras
-        ]
+    model = read_model(content)
+    return ExportReport(
+        recipe=recipe.name,
+        form=runner.settings["form"],
+        length=runner.length,
+        parameters=task.count_params(),
+        size_bytes=len(content),
+        model_bytes=model_bytes,
+        bytes_per_parameter=model_bytes / task.count_params(),
+        repeated_bytes=sum((group["copies"] - 1) * group["bytes"] for group in duplicates(model)),
+        operators=operator_counts(model.subgraphs),
+        float_operators=float_operators(model),
+        finite_outputs=True,  # or there is no report
+        comparison=comparison,
+        largest_distance=recipe.max_mean_difference,
+        metrics=metrics,
+        device=device,
     )
-    names = list(from_keras[0])
-    spreads = {name: spread(name, [outputs[name] for outputs in from_keras]) for name in names}
-    pipeline = pipeline_of(task)
-    clear = recipe.clear_margin * max(spreads.values())
-    wanted = [pipeline.decision(outputs) for outputs in from_keras]
-    agrees = [pipeline.decision(file)[0] == decision for file, (decision, _) in zip(from_file, wanted, strict=True)]
-    clear_ones_agree = all(same for same, (_, margin) in zip(agrees, wanted, strict=True) if margin > clear)
-    report = ExportReport(
-        size_bytes=sizes["size_bytes"],
-        model_bytes=sizes["model_bytes"],
-        bytes_per_parameter=sizes["model_bytes"] / task.count_params(),
-        texts=len(texts),
-        max_difference=float(differences.max()),
-        mean_difference=float(differences.mean()),
-        distance=max(
-            distance([o[name] for o in from_file], [o[name] for o in from_keras], spreads[name]) for name in names
-        ),
-        agreement=float(np.mean(agrees)),
-    )
+
+
+def _failed(report: ExportReport, recipe: Recipe, task: AlbertTask, examples: int) -> str:
+    """Why the file is not to be written; empty where nothing speaks against it."""
+    reasons, found = [], report.comparison
     # Written so that a NaN fails it too.
-    if report.distance <= recipe.max_mean_difference and clear_ones_agree:
-        return report
-    failed = (
-        f"the file's answers differ from the Keras model's: mean difference {report.distance:.2g} (at most "
-        f"{recipe.max_mean_difference:.2g} for {recipe.name}), same decision on {report.agreement:.0%} of "
-        f"{len(texts)} texts"
-    )
-    return dataclasses.replace(report, failed=failed)
-
-
-def spread(name: str, rows: Sequence[np.ndarray]) -> float:
-    """What a difference of the output `name` is measured by: 1 for probabilities, else how far the values lie apart."""
-    if name.endswith("probabilities"):
-        return 1.0
-    values = np.concatenate([np.asarray(row, np.float64).ravel() for row in rows])
-    values = values[values > MASKED]
-    # Of one value alone, its size: there is nothing to compare it with.
-    return float(values.std() or np.abs(values).max()) or 1.0
-
-
-def distance(from_file: Sequence[np.ndarray], from_keras: Sequence[np.ndarray], spread: float) -> float:
-    """The mean distance of one output of all rows: of distributions the total variation, of numbers |a - b| / spread.
-
-    A mean over the pieces of a vocabulary would be small however wrong the distribution is.
-    """
-    total, count = 0.0, 0
-    for file, keras in zip(from_file, from_keras, strict=True):
-        differences = np.abs(np.asarray(file, np.float64) - keras)
-        is_distribution = keras.ndim > 0 and keras.min() >= 0 and np.allclose(keras.sum(-1), 1, atol=1e-3)
-        if is_distribution and keras.shape[-1] > 1:
-            differences = differences.sum(-1) / 2
-        total, count = total + float(differences.sum()) / spread, count + differences.size
-    return total / count
+    if not (found.distance <= recipe.max_mean_difference and found.clear_ones_agree):
+        decisions = "" if found.agreement is None else f", same decision on {found.agreement:.0%} of {found.rows} rows"
+        reasons.append(
+            f"the file's answers differ from the Keras model's: mean difference {found.distance:.2g} (at most "
+            f"{recipe.max_mean_difference:.2g} for {recipe.name}){decisions}"
+        )
+    if report.metrics:
+        name, pair = next(iter(report.metrics.items()))
+        whole = 100.0 if task.task == "question-answering" else 1.0  # its figures are in percent
+        allowed = whole * (MOST_LOST + 1 / examples)
+        if not -pair.difference <= allowed:
+            reasons.append(
+                f"{name} on the examples is {pair.file:.4g}, the Keras model's {pair.keras:.4g}: lower by more than "
+                f"{allowed:.2g}"
+            )
+    return "; ".join(reasons)

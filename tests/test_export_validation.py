@@ -14,10 +14,11 @@ from albert_tf.errors import CheckError, InputError
 from albert_tf.tokenization.sentencepiece import SentencePieceVocabulary
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from albert_tf.tokenization.training import train_sentencepiece
+from export.associated_files import associated_files
 from export.metadata import append_files, read_files, read_settings
 from export.quantization import RECIPES
 from export.runtime import TFLiteRunner
-from export.tflite import associated_files, export_tflite
+from export.tflite import export_tflite
 from export.validation import CHECK_TEXTS, ExportError, check_export, distance, size_limits, spread
 
 FLOAT32 = RECIPES["float32"]

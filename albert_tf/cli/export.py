@@ -2,11 +2,14 @@
 
 import argparse
 import dataclasses
+import functools
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from albert_tf.cli import export_saved_model
+from albert_tf.cli.task_options import DATA_OPTIONS, add_options, given_options
 
 
 def add_parser(subparsers: Any) -> None:
@@ -55,7 +58,14 @@ def add_parser(subparsers: Any) -> None:
         "--length", type=int, help="fix the input at this many tokens; default: any length, paying only for real tokens"
     )
     tflite.add_argument("--text-file", type=Path, help="texts, one a line, to compare the file and the model on")
-    tflite.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
+    tflite.add_argument(
+        "--examples",
+        metavar="FILE",
+        help="labelled file, as evaluate takes it for the task, to compare the file and the model on; the report has the "
+        "task's metrics of both, and a file that loses more than 0.02 (QA: 2) is not written",
+    )
+    add_options(tflite, DATA_OPTIONS)
+    tflite.add_argument("--json", type=Path, metavar="FILE", help="write the report here too")
     tflite.add_argument("--overwrite", action="store_true", help="replace the output files")
     tflite.set_defaults(run=run)
 
@@ -64,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from albert_tf.errors import InputError
-    from albert_tf.evaluation.report import metrics_table, write_json
+    from albert_tf.cli.export_report import report_tables
+    from albert_tf.evaluation.report import write_json
     from albert_tf.files import refuse_existing
     from albert_tf.tasks.trained import load_task
     from export.tflite import export_tflite
@@ -76,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
     texts = read_check_texts(args.text_file)
     calibration = read_check_texts(args.calibration)
     task = load_task(args.run_folder)
+    console = Console()
     report = export_tflite(
         task,
         args.out,
@@ -84,18 +96,34 @@ def run(args: argparse.Namespace) -> int:
         length=args.length,
         runtime=args.runtime,
         texts=texts,
+        examples=_examples(args, task.task, functools.partial(console.print, markup=False, highlight=False)),
         calibration=calibration,
         force=args.force,
         overwrite=args.overwrite,
     )
-    figures = {name: value for name, value in dataclasses.asdict(report).items() if value != ""}
-    Console().print(metrics_table(figures, f"{args.out} against the Keras model"))
+    for table in report_tables(report, str(args.out)):
+        console.print(table)
     if args.json is not None:
-        write_json(args.json, figures, overwrite=args.overwrite)
+        write_json(args.json, dataclasses.asdict(report), overwrite=args.overwrite)
     if report.failed:
         print(f"albert-tf: written all the same (--force): {report.failed}", file=sys.stderr)
         return 1
     return 0
+
+
+def _examples(args: argparse.Namespace, task: str, say: Callable[[str], None]) -> list[Any] | None:
+    """The labelled examples of --examples; None where it is not given."""
+    from albert_tf.cli.evaluate_tasks import READERS
+    from albert_tf.errors import InputError
+
+    options = given_options(args, DATA_OPTIONS, task)
+    if args.examples is None:
+        if options:
+            raise InputError(f"--{next(iter(options)).replace('_', '-')}: says how --examples is read, which is not given")
+        return None
+    if task not in READERS:
+        raise InputError(f"--examples: expected a model for {', '.join(READERS)}; this one is for {task}")
+    return READERS[task](args.examples, say, **options)
 
 
 def read_check_texts(path: Path | None) -> list[str] | None:

@@ -52,7 +52,7 @@ def _print(path: Path, found: "Inspection") -> None:
     parts: list[tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]] = [
         (f"{path}", ("what", "value"), _summary(found)),
         ("signatures", ("name", "inputs", "outputs"), _signatures(found)),
-        ("operators", ("operator", "version", "count", "graph"), _operators(found)),
+        ("operators", ("operator", "version", "types", "count", "graph"), _operators(found)),
         ("constants", ("type", "quantisation", "tensors", "bytes", "share"), _constants(found)),
         ("metadata", ("what", "value"), _metadata(found)),
         ("albert-tf", ("setting", "value"), _settings(found)),
@@ -65,21 +65,22 @@ def _print(path: Path, found: "Inspection") -> None:
     ]
     for title, columns, rows in parts:
         if rows:
-            console.print(_table(title, columns, rows))
+            console.print(table(title, columns, rows))
 
 
-def _table(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Any:
+def table(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Any:
+    """A terminal table of what a file says; what would steer the terminal is shown as escapes."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(_shown(title)), title_justify="left")
+    result = Table(title=Text(_shown(title)), title_justify="left")
     for column in columns:
-        table.add_column(
+        result.add_column(
             column, justify="right" if column in ("version", "count", "tensors", "bytes", "share") else "left"
         )
     for row in rows:
-        table.add_row(*(Text("\n".join(_shown(line) for line in entry.split("\n"))) for entry in row))
-    return table
+        result.add_row(*(Text("\n".join(_shown(line) for line in entry.split("\n"))) for entry in row))
+    return result
 
 
 def _summary(found: "Inspection") -> list[tuple[str, str]]:
@@ -126,10 +127,16 @@ def _one_end(end: "End") -> str:
     return f"{end.name} {end.type} [{sizes}]{quantization}"
 
 
-def _operators(found: "Inspection") -> list[tuple[str, str, str, str]]:
+def _operators(found: "Inspection") -> list[tuple[str, ...]]:
     several = len(found.subgraphs) > 1
     return [
-        (operator.name, f"{operator.version}", f"{operator.count}", f"{number} {graph.name}" if several else graph.name)
+        (
+            operator.name,
+            f"{operator.version}",
+            operator.types,
+            f"{operator.count}",
+            f"{number} {graph.name}" if several else graph.name,
+        )
         for number, graph in enumerate(found.subgraphs)
         for operator in graph.operators
     ]

@@ -67,9 +67,12 @@ class MultipleChoicePipeline:
         return Prepared(rows, [len(example.options) for example in examples])
 
     def answer(self, prepared: Prepared) -> list[Choice]:
-        scores = np.array([float(outputs[SCORE][0]) for outputs in self.runner.run_rows(prepared.rows)])
-        ends = accumulate(prepared.context, initial=0)
-        return [_choice(scores[start:end]) for start, end in pairwise(ends)]
+        return self.choices(self.runner.run_rows(prepared.rows), prepared.context)
+
+    def choices(self, outputs: Sequence[Outputs], sizes: Sequence[int]) -> list[Choice]:
+        """The answers to questions, from the outputs of all their options and how many options each of them has."""
+        scores = np.array([float(row[SCORE][0]) for row in outputs])
+        return [_choice(scores[start:end]) for start, end in pairwise(accumulate(sizes, initial=0))]
 
     def decision(self, outputs: Outputs) -> tuple[None, float]:
         """One option's score decides nothing by itself."""

@@ -25,6 +25,7 @@ class AccumulatingModel(FitModel):
 
     accumulated_parts: int = 1
 
+    # A subclass's to write; not abstract, as Keras makes an instance of every base class of a functional model.
     def loss_share(self, y: Any) -> Any:
         """The sum of the examples' shares: 1 for a whole batch, less for a replica's part of one."""
         raise NotImplementedError

@@ -122,19 +122,7 @@ def train_rounds(
     shown = ("loss", "valid_loss", f"valid_{run.best_metric}")
     log_folder = work / TENSORBOARD_FOLDER if devices.is_chief else None
     rounds = Rounds(after_round, plan.round_steps, plan.num_rounds, plan.batch_size, log_folder, report, shown)
-    try:
-        if progress.round < plan.num_rounds and not _stops_early(run, progress):
-            model.fit(
-                dataset,
-                initial_epoch=progress.round,
-                epochs=plan.num_rounds,
-                steps_per_epoch=plan.round_steps,
-                shuffle=False,
-                verbose=0,
-                callbacks=[rounds],
-            )
-    finally:
-        rounds.close()
+    rounds.fit(model, dataset, plan.num_rounds if _stops_early(run, progress) else progress.round)
     return progress
 
 

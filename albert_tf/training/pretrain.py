@@ -168,21 +168,10 @@ def train_rounds(
                 save_state(work / STATE_FILE, model, progress)
         return figures
 
+    dataset = devices.dataset(lambda own: pretraining_dataset(lambda: _parts(batches, own)))
     log_folder = work / TENSORBOARD_FOLDER if devices.is_chief else None
     rounds = Rounds(after_round, run.round_steps, num_rounds, run.batch_size, log_folder, report, _SHOWN)
-    try:
-        if progress.round < num_rounds:
-            model.fit(
-                devices.dataset(lambda own: pretraining_dataset(lambda: _parts(batches, own))),
-                initial_epoch=progress.round,
-                epochs=num_rounds,
-                steps_per_epoch=run.round_steps,
-                shuffle=False,
-                verbose=0,
-                callbacks=[rounds],
-            )
-    finally:
-        rounds.close()
+    rounds.fit(model, dataset, progress.round)
     return progress
 
 

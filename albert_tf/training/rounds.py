@@ -103,6 +103,22 @@ class Rounds(keras.callbacks.Callback):
             "--learning-rate or a longer --warmup; the state after the last whole round is kept until then"
         )
 
+    def fit(self, model: keras.Model, dataset: Any, done: int) -> None:
+        """Trains from round `done` to the last, and closes."""
+        try:
+            if done < self.num_rounds:
+                model.fit(
+                    dataset,
+                    initial_epoch=done,
+                    epochs=self.num_rounds,
+                    steps_per_epoch=self.round_steps,
+                    shuffle=False,
+                    verbose=0,
+                    callbacks=[self],
+                )
+        finally:
+            self.close()
+
     def close(self) -> None:
         """Stops the bar and flushes TensorBoard's file; to be called also after an error."""
         self.bar.stop()
