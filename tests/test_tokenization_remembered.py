@@ -53,7 +53,7 @@ def test_goes_on_after_an_error():
 
 def test_threads(monkeypatch):
     monkeypatch.setattr(remembered, "_MOST_WORDS", 20)
-    memory, wrong = RememberedWords(lengths), []
+    memory, wrong, finished = RememberedWords(lengths), [], []
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)  # the threads get in each other's way as often as can be
 
@@ -62,6 +62,7 @@ def test_threads(monkeypatch):
             words = ["x" * ((start * number + i) % 30) for i in range(9)]
             if memory.look_up(words) != lengths(words):
                 wrong.append(words)
+        finished.append(number)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 9)]
     for thread in threads:
@@ -69,7 +70,7 @@ def test_threads(monkeypatch):
     for thread in threads:
         thread.join()
     sys.setswitchinterval(interval)
-    assert wrong == []
+    assert wrong == [] and len(finished) == len(threads)
 
 
 def test_pickled_without_its_memory():

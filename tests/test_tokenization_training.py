@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from small_vocabularies import LINES
 
@@ -30,6 +32,14 @@ def test_long_lines_count_in_full():
     word = "wheelbarrows"
     vocabulary = train_sentencepiece([*LINES * 20, f"{word} " * 3000], 140)
     assert f"▁{word}" in vocabulary.pieces(list(range(140)))
+
+
+@pytest.mark.parametrize("unit", ["x", "ha"])
+def test_a_long_run_without_a_space_takes_no_squared_time(unit):
+    started = time.process_time()
+    vocabulary = train_sentencepiece([*LINES * 20, unit * 30_000], 150)
+    assert time.process_time() - started < 20  # uncut, "x" takes minutes
+    assert vocabulary.unk_id not in vocabulary.encode(unit * 3)
 
 
 def test_largest_size_is_named():

@@ -11,6 +11,7 @@ import tempfile
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
@@ -20,6 +21,7 @@ from albert_tf.tokenization.api import Vocabulary
 from albert_tf.tokenization.charsmap import compile_charsmap, read_charsmap
 from albert_tf.tokenization.rules import SIGMA, WORD_START, sentencepiece_words
 from albert_tf.tokenization.sentencepiece import SentencePieceVocabulary
+from albert_tf.tokenization.sentencepiece_model import plain_model
 
 _Model = sentencepiece_model_pb2.ModelProto  # type: ignore[attr-defined]  # protobuf makes it at run time
 _Piece = _Model.SentencePiece
@@ -58,15 +60,29 @@ def device_model(vocabulary: SentencePieceVocabulary) -> bytes:
 
     The map has no rule for characters that the vocabulary does not know before and after: they are one <unk> either way.
     """
-    proto = _Model.FromString(vocabulary.model)
+    proto = _with_rules(vocabulary, vocabulary.model)
     for index, ids in enumerate(vocabulary.digit_comma_ids()):
         if ids != [index]:
             proto.pieces[index].type = _Piece.UNUSED
+    return proto.SerializeToString()
+
+
+def ruled_model(vocabulary: SentencePieceVocabulary) -> bytes:
+    """`device_model` for a graph of TensorFlow Text's operators, in which the digit-comma rule comes after the search: no
+    piece is marked as unused, which they do not know."""
+    return _with_rules(
+        vocabulary, plain_model(vocabulary.model, vocabulary.unk_id).SerializeToString()
+    ).SerializeToString()
+
+
+def _with_rules(vocabulary: SentencePieceVocabulary, model: bytes) -> Any:
+    """The model, parsed, with the text rules as its normalisation map."""
+    proto = _Model.FromString(model)
     spec = proto.normalizer_spec
     rules = device_rules(vocabulary, read_charsmap(spec.precompiled_charsmap))
     spec.name = "albert"
     spec.precompiled_charsmap = compile_charsmap(rules)
-    return proto.SerializeToString()
+    return proto
 
 
 def device_rules(vocabulary: SentencePieceVocabulary, own: Mapping[str, str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ import tensorflow_text
 
 from albert_tf.tokenization import graph_rules, rules
 from albert_tf.tokenization.graph_rules import ragged
+from albert_tf.tokenization.graph_words import KnownWords, joined, places_of, plain_words
 from albert_tf.tokenization.wordpiece import MAX_WORD_LENGTH
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class SentencePieceEncoder(tf.Module):
         lower, quotes: text rules.
         table: the other text rules, by character, but for capital sigma.
         row_splits: of the ids that the digit-comma rule puts in the place of each id.
+        known: frequent words.
+        plain: a regular expression for words in which nothing but case changes.
     """
 
     def __init__(self, vocabulary: "SentencePieceVocabulary") -> None:
@@ -40,17 +43,33 @@ class SentencePieceEncoder(tf.Module):
         rows = vocabulary.digit_comma_ids()
         self._ids = np.array([new for row in rows for new in row], np.int32)
         self.row_splits = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+        self.known, self.plain = KnownWords(vocabulary), plain_words(vocabulary)
 
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
         # The rules do not reach from one word into the next, so each different word is encoded once.
-        words = tf.strings.split(texts)
+        words = graph_rules.split(texts)
         different, numbers = tf.unique(words.values)
-        parts = tf.strings.split(self._rewrite(different))  # (different, None): mostly one, but "a▁b" is two
-        pieces = self.segment(parts.values)  # (parts, None)
-        ids = self.without_digit_commas(pieces.values)  # (pieces, None)
-        ids = ragged(ids.values, tf.gather(ids.row_splits, tf.gather(pieces.row_splits, parts.row_splits)))
-        ids = tf.gather(ids, numbers)  # (words, None)
+        known, plain, other, rows = self.kinds(different)
+        ids, places = joined(
+            [
+                (known, self.known.rows(self.known.pieces[:, :, 0], rows)),
+                (plain, self.segment(self.lower_plain(tf.gather(different, plain)))),
+                (other, self._ids_of(tf.gather(different, other))),
+            ]
+        )
+        ids = tf.gather(ids, tf.gather(places, numbers))  # (words, None)
         return ragged(ids.values, tf.gather(ids.row_splits, words.row_splits))
+
+    def kinds(self, words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        """The places of known, plain and other words, and the numbers of the known ones in `self.known`."""
+        numbers, is_known = self.known.look_up(words)
+        known, unknown = places_of(is_known)
+        plain, other = places_of(tf.strings.regex_full_match(tf.gather(words, unknown), self.plain))
+        return known, tf.gather(unknown, plain), tf.gather(unknown, other), tf.gather(numbers, known)
+
+    def lower_plain(self, words: tf.Tensor) -> tf.Tensor:
+        """Plain words after the text rules. No digit-comma rule follows: there is no comma in them."""
+        return tf.strings.lower(words) if self.lower else words
 
     def segment(self, words: tf.Tensor) -> tf.RaggedTensor:
         """Ids (words, None), before the digit-comma rule."""
@@ -61,15 +80,17 @@ class SentencePieceEncoder(tf.Module):
         """What the digit-comma rule puts in the place of each id (ids, None): mostly itself."""
         return tf.gather(ragged(self._ids, self.row_splits), ids)
 
-    def _rewrite(self, words: tf.Tensor) -> tf.Tensor:
-        """`rules.rewritten_word`; words of printable ASCII take a shorter way."""
+    def _ids_of(self, words: tf.Tensor) -> tf.RaggedTensor:
+        """Ids of any words (words, None): `rules.rewritten_word`, segmentation, digit-comma rule."""
         if self.quotes:
             words = tf.strings.regex_replace(words, "``|''", '"')
-        other = tf.where(~tf.strings.regex_full_match(words, "[!-~]*"))
-        code_points = self.table(graph_rules.decode(tf.gather_nd(words, other)))
+        characters = self.table(graph_rules.decode(words))
         if self.lower:
-            words, code_points = tf.strings.lower(words), graph_rules.final_sigma(code_points)
-        return tf.tensor_scatter_nd_update(words, other, graph_rules.encode(code_points))
+            characters = graph_rules.final_sigma(characters)
+        parts = graph_rules.split(graph_rules.encode(characters))  # (words, None): mostly one, but "a▁b" is two
+        pieces = self.segment(parts.values)  # (parts, None)
+        ids = self.without_digit_commas(pieces.values)  # (pieces, None)
+        return ragged(ids.values, tf.gather(ids.row_splits, tf.gather(pieces.row_splits, parts.row_splits)))
 
 
 class WordPieceEncoder(tf.Module):
@@ -90,7 +111,7 @@ class WordPieceEncoder(tf.Module):
 
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
         characters, _ = self.spaced(graph_rules.decode(texts))
-        words = tf.strings.split(graph_rules.encode(characters))
+        words = graph_rules.split(graph_rules.encode(characters))
         ids = self.segment(words.values)  # (words, None)
         return ragged(ids.values, tf.gather(ids.row_splits, words.row_splits))
 

@@ -15,6 +15,7 @@ from albert_tf.tokenization import graph_rules, rules
 from albert_tf.tokenization.graph_encoders import SentencePieceEncoder, WordPieceEncoder
 from albert_tf.tokenization.graph_normalizer import GraphNormalizer
 from albert_tf.tokenization.graph_rules import next_starts, ragged, row_numbers
+from albert_tf.tokenization.graph_words import joined, starts_of_words
 from albert_tf.tokenization.sentencepiece import SentencePieceVocabulary
 from albert_tf.tokenization.wordpiece import CONTINUATION, WordPieceVocabulary
 
@@ -65,6 +66,38 @@ class SentencePieceOffsetEncoder(tf.Module):
         self._row_lengths = np.array([length for row in rows for _, length in row], np.int64)
 
     def __call__(self, texts: tf.Tensor) -> Encoded:
+        # As in the encoder without offsets: each different word is encoded once.
+        words = graph_rules.split(texts)
+        different, numbers = tf.unique(words.values)
+        known, plain, other, rows = self._encoder.kinds(different)
+        pieces, places = joined(
+            [
+                (known, self._encoder.known.rows(self._encoder.known.pieces, rows)),
+                (plain, self._plain_pieces(tf.gather(different, plain))),
+                (other, self._pieces(tf.gather(different, other))),
+            ]
+        )
+        pieces = tf.gather(pieces, tf.gather(places, numbers))  # (words, None, 3)
+        starts = tf.gather(starts_of_words(texts, words), row_numbers(pieces))
+        splits = tf.gather(pieces.row_splits, words.row_splits)
+        return ragged(pieces.values[:, 0], splits), ragged(pieces.values[:, 1:] + starts[:, None], splits)
+
+    def _plain_pieces(self, words: tf.Tensor) -> tf.RaggedTensor:
+        """Id, start and end of each piece of plain words (words, None, 3)."""
+        ids = self._encoder.segment(self._encoder.lower_plain(words))
+        lengths = tf.cast(tf.gather(self._piece_lengths, ids.values), tf.int32)
+        marked_lengths = tf.strings.length(words) + 1  # with the mark in front
+        before = tf.gather(tf.cumsum(marked_lengths, exclusive=True), row_numbers(ids))
+        ends = tf.cumsum(lengths) - before - 1
+        return ragged(tf.stack([ids.values, tf.maximum(ends - lengths, 0), ends], 1), ids.row_splits)
+
+    def _pieces(self, words: tf.Tensor) -> tf.RaggedTensor:
+        """Id, start and end of each piece of any words (words, None, 3)."""
+        ids, spans = self._followed(words)
+        return ragged(tf.concat([ids.values[:, None], spans.values], 1), ids.row_splits)
+
+    def _followed(self, texts: tf.Tensor) -> Encoded:
+        """Ids and spans of any texts; every character is followed through the rules."""
         words = self._words(texts)
         normalized, starts, ends = self._normalizer(words.characters)
         pieces = self._encoder.segment(graph_rules.encode(words.characters))  # (words, None)

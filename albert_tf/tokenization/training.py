@@ -14,6 +14,9 @@ from albert_tf.tokenization.sentencepiece import SentencePieceVocabulary
 # The trainer leaves out any line with this character, which it uses itself (kUNKStr of sentencepiece).
 _RESERVED = "▅"
 _SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+# What repeats in a word takes the trainer squared time: 1 MB of one letter, days. No piece is longer than 16 characters,
+# so little is lost where a word is cut.
+_OVERLONG = re.compile(r"\S{500}(?=\S)")
 # Always pieces of their own in google-research/albert's training command.
 ALBERT_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 # Messages of trainer_interface.cc with the nearest size that works.
@@ -104,7 +107,8 @@ class _Sentences(Iterator[str]):
     def _cut(self, lines: Iterable[str], rules: dict[str, bool]) -> Iterator[str]:
         try:
             for line in lines:
-                words = normalize(line, **rules).replace(_RESERVED, " ").split()
+                text = _OVERLONG.sub(r"\g<0> ", normalize(line, **rules).replace(_RESERVED, " "))
+                words = text.split()
                 # The trainer counts words, so a line may be cut between any two; over one of 4 MB it takes more than
                 # ten minutes.
                 for start in range(0, len(words), 100):
