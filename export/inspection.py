@@ -12,12 +12,15 @@ import numpy as np
 
 from export.runtime_rules import Verdict, needs_more, verdicts
 from export.tflite_file import OpenedFile, open_file
+from export.tflite_metadata import LABELS_FILE
 from export.tflite_metadata_reader import ModelMetadata
 from export.tflite_model import FLOATS, Model, Operator, Quantization, Subgraph, Tensor
 from export.trial import why_not_loaded
 
 # Equal buffers below this size are zeros, ones and shapes, not weights stored twice.
 SMALLEST_DUPLICATE = 1024
+# Those whose output has a value for each label. An embedder's labels are of pairs, and not in the file.
+_TASKS_OF_LABELS = ("classification", "multi-label", "tagging")
 _RUNTIME_VERSION = "min_runtime_version"
 # Where one of these gives integers, the file computes in integers; others only pass on what is stored.
 _ARITHMETIC = ("ADD", "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "MUL")
@@ -286,7 +289,8 @@ def _label_problems(file: OpenedFile) -> list[str]:
     graph = file.model.subgraphs[0]
     lists: list[tuple[str, int, int]] = []  # what, how many labels, number of the output
     settings = (file.settings or {}).get("settings", {})
-    if isinstance(settings.get("labels"), list) and len(graph.outputs) == 1:
+    has_values = (file.settings or {}).get("task") in _TASKS_OF_LABELS
+    if has_values and isinstance(settings.get("labels"), list) and len(graph.outputs) == 1:
         lists.append(("albert_tf.json", len(settings["labels"]), 0))
     for number, tensor in enumerate(file.metadata.outputs if file.metadata is not None else ()):
         for named in tensor.files:
@@ -298,12 +302,21 @@ def _label_problems(file: OpenedFile) -> list[str]:
         signature = graph.tensors[graph.outputs[number]].signature
         if signature and signature[-1] not in (-1, labels):
             problems.append(f"{what} has {labels} labels, the output has {signature[-1]} values for each")
+    listed, own = file.archive.contents.get(LABELS_FILE), settings.get("labels")
+    if not problems and listed is not None and isinstance(own, list):
+        found = listed.decode("utf-8", errors="replace")
+        if found != "".join(f"{label}\n" for label in own):
+            problems.append(f"{LABELS_FILE} has other labels than albert_tf.json: {found.split()[:3]}, {own[:3]}")
     return problems
 
 
 def _length_problems(file: OpenedFile) -> list[str]:
-    settings = file.settings or {}
-    length, longest = settings.get("length"), settings.get("config", {}).get("max_sequence_length")
-    if isinstance(length, int) and isinstance(longest, int) and length > longest:
-        return [f"albert_tf.json: a length of {length} tokens, and a config of at most {longest}"]
-    return []
+    if file.settings is None:
+        return []
+    length, longest = file.settings["length"], file.settings["config"].get("max_sequence_length")
+    lengths = length if isinstance(length, list) else [length]
+    return [
+        f"albert_tf.json: a length of {tokens} tokens, and a config of at most {longest}"
+        for tokens in lengths
+        if isinstance(tokens, int) and isinstance(longest, int) and tokens > longest
+    ]

@@ -30,6 +30,7 @@ class Recipe:
         computes_in_float: dense layers turn their weights into floats.
         activation_bits: of what dense layers compute with, where ranges are measured before; None where values are
             float32, or rounded while the model runs.
+        scales_apart: see `export.integer_weights.WeightBits`.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Recipe:
     block: int = 0
     computes_in_float: bool = False
     activation_bits: int | None = None
+    scales_apart: bool = False
 
     @property
     def rewrites_weights(self) -> bool:

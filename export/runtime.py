@@ -108,10 +108,16 @@ class TFLiteRunner:
                 raise InputError(
                     f"{self.path}: the runtime fails on a row of {len(token_ids)} tokens ({reason})"
                 ) from error
-        return {
+        outputs = {
             name: arrays[name][0, : len(token_ids)] if shape[:1] == (None,) else arrays[name][0]
             for name, shape in self._outputs.items()
         }
+        for name, shape in self._outputs.items():
+            if shape[:1] == (None,) and len(outputs[name]) < len(token_ids):
+                raise InputError(
+                    f"{self.path}: takes {len(outputs[name])} tokens, while its settings say {limit}; export the file again"
+                )
+        return outputs
 
     def _check_ids(self, token_ids: list[int], segment_ids: list[int]) -> None:
         """The native runtime reads any row it is told to; a wrong one gives a wrong answer or ends the run."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from export.gpu_rules import why_not_on_gpu
 from export.operator_support import LITERT, MEDIAPIPE, TASK_LIBRARY, newest_version
 from export.tflite_file import OpenedFile
-from export.tflite_model import Tensor
+from export.tflite_model import Subgraph, Tensor
 
 # By MediaPipe and the Task Library an input is known by its name in the metadata.
 BERT_INPUTS = {"ids", "segment_ids", "mask"}
@@ -48,6 +48,7 @@ def verdicts(file: OpenedFile, why_not_loaded: str | None, litert_version: str) 
         _mediapipe(file, "TextClassifier"),
         _mediapipe(file, "TextEmbedder"),
         _classifier(file),
+        _embedder(file),
         _answerer(file),
         _gpu(file),
     ]
@@ -164,14 +165,29 @@ def _archive_reasons(file: OpenedFile) -> list[str]:
 
 def _task_library(file: OpenedFile, task: str, reasons: list[str]) -> Verdict:
     # Several subgraphs it takes: a loop was tried there.
-    return _answer(f"{TASK_LIBRARY} {task}", [*_too_new(file, TASK_LIBRARY), *reasons], _custom(file))
+    inputs, _ = _ends(file)
+    kinds = _types(inputs)
+    wrong = [] if kinds == {"int32"} else [f"inputs of the type {_listed(kinds)}: expected int32"]
+    if any(tensor.type == "INT4" for graph in file.model.subgraphs for tensor in graph.tensors):
+        wrong.append("tensors of 4 bits: it knows none")
+    if any(_computes_roots_of_integers(graph) for graph in file.model.subgraphs):
+        wrong.append("RSQRT of int16: it has it for floats and int8")
+    places = sorted(file.model.subgraphs[0].inputs)
+    if any(-1 in tensor.signature for tensor in inputs) and places != list(range(len(places))):
+        wrong.append("inputs of open size that are not the graph's first tensors: it resizes those")
+    shown = [*_too_new(file, TASK_LIBRARY), *wrong, *reasons, *_archive_reasons(file)]
+    return _answer(f"{TASK_LIBRARY} {task}", shown, _custom(file))
+
+
+def _computes_roots_of_integers(graph: Subgraph) -> bool:
+    """Versions do not tell: ai-edge-quantizer writes version 1 whatever the types."""
+    roots = [operator for operator in graph.operators if operator.name == "RSQRT"]
+    return any(graph.tensors[i].type == "INT16" for operator in roots for i in operator.inputs if i >= 0)
 
 
 def _classifier(file: OpenedFile) -> Verdict:
     inputs, outputs = _ends(file)
-    kinds = _types(inputs)
-    reasons = [] if kinds == {"int32"} else [f"inputs of the type {_listed(kinds)}: expected int32"]
-    reasons += [*_bert_inputs(file, inputs), *_archive_reasons(file)]
+    reasons = _bert_inputs(file, inputs)
     if len(outputs) != 1:
         reasons.append(f"{len(outputs)} outputs: expected 1")
     elif file.metadata is not None and [tensor.name for tensor in file.metadata.outputs] != ["probability"]:
@@ -180,9 +196,19 @@ def _classifier(file: OpenedFile) -> Verdict:
     return _task_library(file, "BertNLClassifier", reasons)
 
 
+def _embedder(file: OpenedFile) -> Verdict:
+    inputs, outputs = _ends(file)
+    reasons = _bert_inputs(file, inputs) if len(inputs) != 1 else _regex_input(file, inputs)
+    if refused := _types(outputs) - {"float32", "uint8"}:
+        reasons.append(f"outputs of the type {_listed(refused)}: it takes float32, uint8")
+    if any(len(tensor.shape) not in (2, 4) or tensor.shape[0] != 1 for tensor in outputs):
+        reasons.append(f"outputs of the shapes {[list(tensor.shape) for tensor in outputs]}: expected [1, values]")
+    return _task_library(file, "TextEmbedder", reasons)
+
+
 def _answerer(file: OpenedFile) -> Verdict:
     inputs, outputs = _ends(file)
-    reasons = [*_bert_inputs(file, inputs), *_archive_reasons(file)]
+    reasons = _bert_inputs(file, inputs)
     if lengths := {tensor.signature[-1] for tensor in inputs if tensor.signature} - {ANSWER_LENGTH}:
         found = ", ".join("any" if length < 0 else str(length) for length in sorted(lengths))
         reasons.append(f"inputs of {found} tokens: expected {ANSWER_LENGTH}")

@@ -1,40 +1,23 @@
-"""A Keras task → one TFLite file, with its labels, tokenizer and settings inside.
+"""A Keras task → one TFLite file, with its labels, tokenizer and settings inside."""
 
-The encoder's shared block can be written in two forms. As a loop it becomes a TFLite `WHILE` whose body is the block,
-once: a runtime packs the weights once, and memory stays as small as sharing promises. Unrolled, the block's operators
-stand in the graph once for each layer: more memory (each operator packs its own copy of the weights), but accepted by
-runtimes that take only files with one subgraph.
-"""
-
-import tempfile
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import keras
-import tensorflow as tf
-
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.conversion.assign import assign
-from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
 from albert_tf.files import checked_path, refuse_existing, written_whole
-from albert_tf.layers.encoder import attention_bias
 from albert_tf.tasks.base import AlbertTask
-from albert_tf.tokenization.packing import Packed, pad_batch
 from albert_tf.tokenization.tokenizer import check_texts
 from export.associated_files import associated_files
-from export.device_runtimes import checked_form, with_metadata
-from export.integer_graph import IntegerEncoder, integer_weights
-from export.integer_weights import WeightBits, rewrite_weights
+from export.device_graph import convert, longest_input
+from export.device_runtimes import checked_form, looks_at_padding, runtime_length, runtime_recipe, with_metadata
 from export.metadata import append_files
 from export.quantization import Recipe, recipe_by_name
-from export.quiet import without_native_notes
-from export.static_ranges import with_static_ranges
-from export.validation import ExportReport, check_export
-
-SIGNATURE = "serving_default"
+from export.signatures import Length
+from export.text_input import check_text_input
+from export.validation import ExportReport, check_examples, check_export
 
 
 def export_tflite(
@@ -43,10 +26,13 @@ def export_tflite(
     *,
     recipe: str = "dynamic_int8",
     form: str | None = None,
-    length: int | None = None,
+    length: int | Sequence[int] | None = None,
     runtime: str = "litert",
     texts: Sequence[str] | None = None,
+    examples: Sequence[Any] | None = None,
     calibration: Sequence[str] | None = None,
+    text_input: bool = False,
+    measure: bool = True,
     force: bool = False,
     overwrite: bool = False,
 ) -> ExportReport:
@@ -57,16 +43,22 @@ def export_tflite(
         path: the file to write.
         recipe: a name in `export.quantization.RECIPES`.
         form: "loop" or "unrolled"; default: "loop", for MediaPipe "unrolled".
-        length: fix the input at this many tokens; None takes any length, which costs only the tokens there are.
+        length: fix the input at this many tokens; several numbers give a file with a signature for each, on the same
+            weights, for runtimes that refuse dynamic shapes. None takes any length, which costs only the tokens there are.
         runtime: "litert", or "mediapipe" for a file that MediaPipe's TextClassifier (Android, iOS, web, Python) opens as
             it is: with metadata, and with a vocabulary that gives the same ids there.
         texts: what to compare the two models on; default: built-in sentences.
+        examples: the task's examples with their answers, as the readers in `albert_tf.data` give them, to compare the two
+            models on instead: the report has the metrics of both, and a file that loses too much is not written.
         calibration: texts like those that the file is for; the recipes int8 and int16x8 take their ranges from them.
+        text_input: also write a signature that takes a string, for runtimes that link TensorFlow Text's custom operators.
+            Others read the file as if it had none.
+        measure: also measure load, memory and latency, which takes a second or two more.
         force: write the file also where its answers differ more than the recipe allows.
         overwrite: replace `path`.
 
     Returns:
-        The figures of the check.
+        What was found.
 
     Raises:
         InputError: an unknown recipe, form or runtime, an unusable length, a file that exists, a task that the runtime
@@ -80,27 +72,72 @@ def export_tflite(
     path = checked_path(path, "path")
     if texts is not None:
         check_texts(texts, "texts")
-    chosen = recipe_by_name(recipe)
+    check_examples(task, texts, examples)
+    chosen = runtime_recipe(recipe_by_name(recipe), runtime)
     form = checked_form(task, form, runtime, chosen)
-    _check_calibration(chosen, calibration, length)
-    longest = longest_input(task)
-    if length is not None and not (isinstance(length, int) and 3 <= length <= longest):
-        raise InputError(f"length: expected a whole number from 3 to {longest} tokens, got {length!r}")
+    lengths = _checked_length(runtime_length(task, length, runtime), longest_input(task), chosen, runtime)
+    _check_calibration(chosen, calibration, lengths)
+    if text_input:
+        check_text_input(task, runtime, in_integers=chosen.activation_bits is not None)
     refuse_existing(path, overwrite=overwrite, file=True)
     task = in_float32(task)
-    model = convert(task, chosen, form=form, length=length, calibration=calibration or ())
+    hidden = looks_at_padding(task, runtime)
+    model = convert(
+        task,
+        chosen,
+        form=form,
+        length=lengths,
+        calibration=calibration or (),
+        hides_padding=hidden,
+        text_input=text_input,
+    )
     model = with_metadata(task, model, runtime)
     files = associated_files(
-        task, model, chosen, form=form, length=length, runtime=runtime, calibration_texts=len(calibration or ())
+        task,
+        model,
+        chosen,
+        form=form,
+        length=lengths,
+        runtime=runtime,
+        text_input=text_input,
+        calibration_texts=len(calibration or ()),
     )
     content = append_files(model, files)
-    report = check_export(content, model_bytes=len(model), task=task, recipe=chosen, texts=texts, force=force)
+    report = check_export(
+        content,
+        model_bytes=len(model),
+        task=task,
+        recipe=chosen,
+        texts=texts,
+        examples=examples,
+        force=force,
+        measured=measure,
+    )
     with written_whole(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(content)
     return report
 
 
-def _check_calibration(recipe: Recipe, calibration: Sequence[str] | None, length: int | None) -> None:
+def _checked_length(length: Any, longest: int, recipe: Recipe, runtime: str) -> Length:
+    """The length of the file, or several from the least on."""
+    if length is None:
+        return None
+    several = isinstance(length, Sequence) and not isinstance(length, str) and len(length) > 0
+    found = sorted(set(length), key=str) if several else [length]
+    if not all(isinstance(n, int) and not isinstance(n, bool) and 3 <= n <= longest for n in found):
+        raise InputError(f"length: expected a whole number from 3 to {longest} tokens, or several such, got {length!r}")
+    if len(found) == 1:
+        return int(found[0])
+    if recipe.activation_bits is not None:
+        raise InputError(
+            f"length: {recipe.name} measures the ranges of one graph, several lengths have as many; expected one number"
+        )
+    if runtime != "litert":
+        raise InputError(f"length: {runtime} takes only files with one subgraph, several lengths have as many")
+    return tuple(sorted(found))
+
+
+def _check_calibration(recipe: Recipe, calibration: Sequence[str] | None, length: Length) -> None:
     if recipe.activation_bits is None:
         if calibration is not None:
             raise InputError(f"calibration: the recipe {recipe.name} measures no ranges; leave the texts out")
@@ -115,110 +152,6 @@ def _check_calibration(recipe: Recipe, calibration: Sequence[str] | None, length
     check_texts(calibration, "calibration")
     if not calibration:
         raise InputError("calibration: expected at least one text, got none")
-
-
-def longest_input(task: AlbertTask) -> int:
-    """The most tokens that the task takes."""
-    return min(task.required_tokenizer.max_length, task.backbone.config.max_sequence_length)
-
-
-def convert(
-    task: AlbertTask, recipe: Recipe, *, form: str, length: int | None, calibration: Sequence[str] = ()
-) -> bytes:
-    """The bare TFLite model: int32 token_ids, segment_ids, padding_mask (1, S) → the task's device outputs.
-
-    With a dynamic length, what is longer than the task takes is cut as `tokenization.packing.pack` cuts one text.
-    """
-    if recipe.activation_bits is not None and length is not None:
-        return _convert_to_integers(task, recipe, length, calibration)
-    encode = _encode_loop if form == "loop" else _encode_unrolled
-    longest = longest_input(task)
-
-    def serve(token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
-        inputs = [token_ids, segment_ids, padding_mask]
-        if length is None:
-            inputs = [_cut(tensor, longest) for tensor in inputs]
-        return task.row_outputs(encode(task.backbone, *inputs), inputs[1], inputs[2])
-
-    model = _converted(serve, recipe, length)
-    if not recipe.rewrites_weights:
-        return model
-    table, dense = (8 if size == 1 else 4 for size in (recipe.table_bytes or recipe.weight_bytes, recipe.weight_bytes))
-    bits = WeightBits(dense, table, recipe.block, recipe.computes_in_float, positions=dense == 4)
-    return rewrite_weights(model, bits)
-
-
-def _convert_to_integers(task: AlbertTask, recipe: Recipe, length: int, texts: Sequence[str]) -> bytes:
-    tokenizer = task.required_tokenizer
-    pairs = texts[::-1] if task.takes_pairs else None
-    rows: list[Packed] = tokenizer.encode_batch(texts, pairs, length=min(length, tokenizer.max_length))
-    encode = IntegerEncoder(task.backbone.config, integer_weights(task, rows))
-
-    def serve(token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
-        return task.row_outputs(encode(token_ids, segment_ids, padding_mask), segment_ids, padding_mask)
-
-    inputs = [pad_batch([row], tokenizer.vocabulary.pad_id, length=length) for row in rows]
-    model = _converted(serve, recipe, length)
-    return with_static_ranges(model, inputs, SIGNATURE, dense_bits=recipe.activation_bits or 16)
-
-
-def _converted(serve: Any, recipe: Recipe, length: int | None) -> bytes:
-    signature = [tf.TensorSpec((1, length), tf.int32, name) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)]
-    # ExportArchive is the one way in which the converter finds Keras 3 variables; others give, without an error, a
-    # small file whose weights are unbound (tensorflow#98964). It tracks the variables of its endpoints by itself.
-    archive = keras.export.ExportArchive()
-    archive.add_endpoint(SIGNATURE, serve, input_signature=signature)
-    with tempfile.TemporaryDirectory() as folder:
-        archive.write_out(folder, verbose=False)
-        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=[SIGNATURE])
-        recipe.configure(converter)
-        with without_native_notes():
-            return bytes(converter.convert())
-
-
-def _cut(tensor: Any, longest: int) -> Any:
-    """(1, S) → (1, S) of at most `longest` positions; the last one, that of the closing [SEP], stays the last.
-
-    MediaPipe does not cut texts for files of dynamic length. Bounds that depend on S would cost up to half the speed: the
-    runtime knows no shapes behind them before it runs, and XNNPACK takes no operators of unknown shape.
-    """
-    return tf.concat([tensor[:, : longest - 1], tensor[:, longest - 1 :][:, -1:]], axis=1)
-
-
-def _encode_unrolled(backbone: AlbertBackbone, token_ids: Any, segment_ids: Any, padding_mask: Any) -> Any:
-    return backbone.encoder(backbone.embeddings(token_ids, segment_ids), padding_mask)[-1]
-
-
-def _encode_loop(backbone: AlbertBackbone, token_ids: Any, segment_ids: Any, padding_mask: Any) -> Any:
-    encoder = backbone.encoder
-    bias = attention_bias(padding_mask)
-    x = backbone.embeddings(token_ids, segment_ids)
-    for layer, passes in loop_plan(backbone.config.block_schedule, backbone.config.num_inner_repetitions):
-
-        def run_layer(x: Any, layer: tuple[tuple[int, int], ...] = layer) -> Any:
-            for attention, feed_forward in layer:
-                x = encoder.feed_forward_blocks[feed_forward](encoder.attention_blocks[attention](x, bias))
-            return x
-
-        if passes == 1:
-            x = run_layer(x)
-            continue
-        # The length inside the loop is left open: with a dynamic input a fixed one does not convert.
-        _, x = tf.while_loop(
-            lambda i, x, passes=passes: i < passes,
-            lambda i, x, run=run_layer: (i + 1, run(x)),
-            [tf.constant(0), x],
-            shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, None, backbone.config.hidden_dim])],
-        )
-    return x
-
-
-def loop_plan(
-    schedule: Sequence[tuple[int, int]], steps_per_layer: int
-) -> list[tuple[tuple[tuple[int, int], ...], int]]:
-    """Runs of consecutive layers with the same weights: (the layer's steps, how many times)."""
-    layers = [tuple(schedule[i : i + steps_per_layer]) for i in range(0, len(schedule), steps_per_layer)]
-    return [(layer, len(list(run))) for layer, run in groupby(layers)]
 
 
 def in_float32(task: AlbertTask) -> AlbertTask:

@@ -6,12 +6,12 @@ files that it names stand in the zip archive behind the model (`export.metadata`
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import flatbuffers
 
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
-from albert_tf.errors import InputError
 
 # The two names by which MediaPipe and TFLite Support know the metadata: of the buffer, and of its layout.
 BUFFER_NAME = "TFLITE_METADATA"
@@ -108,7 +108,7 @@ class Description:
 
     name: str
     description: str
-    outputs: dict[str, Output]
+    outputs: Mapping[str, Output]
     tokenizer_kind: str
     tokenizer_file: str
 

@@ -9,31 +9,30 @@ from typing import Any
 import numpy as np
 
 from albert_tf.data.choices import ChoiceExample
+from albert_tf.data.schema import TOKEN_IDS
 from albert_tf.errors import CheckError, InputError
 from albert_tf.evaluation.evaluate import EVALUATIONS
 from albert_tf.evaluation.remembering import RememberingRunner
 from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.inference.runner import Outputs, Prepared
 from albert_tf.tasks.base import AlbertTask
-from albert_tf.training.run_config import RUNS
+from albert_tf.training.task_runs import RUNS
 from export.comparison import Comparison, compare
 from export.inspection import OperatorCount, duplicates, float_operators, operator_counts
 from export.measurement import Measurement, measure
+from export.model_size import size_limits, tokenizer_bytes
 from export.quantization import Recipe
 from export.runtime import TFLiteRunner
 from export.signatures import Length
 from export.tflite_model import read_model
 
-# What a model holds beside its weights: the graph, some of it for each block that is written out, and quantisation
-# scales. The converter may also merge equal vectors, such as biases of zeros.
-TOLERATED_SHARE = 0.03
-GRAPH_BYTES = 40_000
-GRAPH_BYTES_PER_STEP = 14_000
 # How much of its metric a file may lose on labelled examples, beside one example's share.
 MOST_LOST = 0.02
 # Latency is measured on rows of these lengths, as far as the file takes them.
 MEASURED_LENGTHS = (16, 32, 64, 128)
 MEASURED_TEXTS = 8
+# What a tokenizer in the graph may read in another way: docs/tokenizer.md.
+LEAST_SAME_IDS = 0.9
 _OPTIONS = 3  # of a question that is made of texts
 
 # Lengths from one word to a paragraph, more than one script.
@@ -73,13 +72,15 @@ class ExportReport:
         parameters: of the Keras model.
         size_bytes: the whole file.
         model_bytes: without the associated files.
-        bytes_per_parameter: of the model.
+        tokenizer_bytes: of the model, what a tokenizer in the graph takes.
+        bytes_per_parameter: of the model without it.
         repeated_bytes: what equal weights take that are stored more than once.
         operators: of all graphs together.
         float_operators: those that compute in floats in a file that computes in integers; None in another one.
         finite_outputs: whether every output was a finite number.
         comparison: of the outputs with the Keras model's.
         largest_distance: what the recipe allows of `comparison.distance`.
+        same_ids: share of the texts to which the signature for strings gives the tokenizer's ids; None without one.
         metrics: on labelled examples, by name; the first is the task's own. Empty without examples.
         device: memory, load and latency on this machine, where they were measured.
         failed: why the file should not have been written; empty unless it was forced.
@@ -91,6 +92,7 @@ class ExportReport:
     parameters: int
     size_bytes: int
     model_bytes: int
+    tokenizer_bytes: int
     bytes_per_parameter: float
     repeated_bytes: int
     operators: tuple[OperatorCount, ...]
@@ -98,6 +100,7 @@ class ExportReport:
     finite_outputs: bool
     comparison: Comparison
     largest_distance: float
+    same_ids: float | None
     metrics: dict[str, MetricPair]
     device: Measurement | None
     failed: str = ""
@@ -140,13 +143,15 @@ def check_export(
             runner = TFLiteRunner(path)
         except InputError as error:
             raise ExportError(f"the file cannot be run: {str(error).removeprefix(f'{path}: ')}") from error
-        _check_size(model_bytes, task, recipe, form=runner.settings["form"], length=runner.length)
+        _check_size(model_bytes - tokenizer_bytes(read_model(content)), task, recipe, runner)
         rows = task.required_tokenizer.encode_batch(texts, length=runner.tokenizer.max_length)
         if runner.tokenizer.encode_batch(texts) != rows:
             raise ExportError("the file's tokenizer gives other ids than the model's: it is not the same tokenizer")
         comparison, metrics = _compared(runner, task, texts, examples, recipe)
+        same_ids = _check_text_input(path, runner, texts, recipe) if runner.settings.get("text_input") else None
         device = _measured(path, runner, texts) if measured else None
     report = _report(content, model_bytes, runner, task, recipe, comparison, metrics, device)
+    report = dataclasses.replace(report, same_ids=same_ids)
     report = dataclasses.replace(report, failed=_failed(report, recipe, task, len(examples or ())))
     if report.failed and not force:
         raise ExportError(report.failed)
@@ -173,8 +178,10 @@ def check_examples(task: AlbertTask, texts: Sequence[str] | None, examples: Sequ
         )
 
 
-def _check_size(model_bytes: int, task: AlbertTask, recipe: Recipe, *, form: str, length: Length) -> None:
-    lowest, highest = size_limits(task, recipe, form=form, length=length)
+def _check_size(model_bytes: int, task: AlbertTask, recipe: Recipe, runner: TFLiteRunner) -> None:
+    settings = runner.settings
+    text_input = bool(settings.get("text_input"))
+    lowest, highest = size_limits(task, recipe, form=settings["form"], length=runner.length, text_input=text_input)
     if not lowest <= model_bytes <= highest:
         raise ExportError(
             f"{task.count_params():,} parameters as {recipe.name} should take {lowest:,} to {highest:,} bytes, the model "
@@ -182,23 +189,23 @@ def _check_size(model_bytes: int, task: AlbertTask, recipe: Recipe, *, form: str
         )
 
 
-def size_limits(task: AlbertTask, recipe: Recipe, *, form: str, length: Length) -> tuple[int, int]:
-    """The fewest and the most bytes that a model with every weight, once, can take."""
-    config = task.backbone.config
-    # Of the position table the converter keeps the rows that a fixed length uses.
-    lengths = length if isinstance(length, tuple) else (length,)
-    longest = max(n or config.max_sequence_length for n in lengths)
-    dropped = (config.max_sequence_length - longest) * config.summed_dim
-    lowest = recipe.weight_bytes * (task.count_params() - dropped)
-    highest = sum(
-        recipe.stored_bytes(path, weight.shape) * (2 if path in task.stored_twice else 1)
-        for path, weight in task.named_weights().items()
-    )
-    steps = len(config.block_schedule if form == "unrolled" else set(config.block_schedule))
-    return (
-        round((1 - TOLERATED_SHARE) * lowest),
-        round((1 + TOLERATED_SHARE) * highest) + (GRAPH_BYTES + GRAPH_BYTES_PER_STEP * steps) * len(lengths),
-    )
+def _check_text_input(path: Path, runner: TFLiteRunner, texts: list[str], recipe: Recipe) -> float:
+    """Compares the signature for strings with that for ids; the share of texts that get the tokenizer's ids."""
+    from export.text_input import run_texts
+
+    try:
+        from_texts = run_texts(path, texts)
+    except (ValueError, RuntimeError) as error:
+        raise ExportError(f"the signature for strings cannot be run: {str(error).splitlines()[0]}") from error
+    rows = [(ids.tolist(), [0] * len(ids)) for ids in (outputs.pop(TOKEN_IDS) for outputs in from_texts)]
+    found = compare(from_texts, runner.run_rows(rows), runner.pipeline, None, recipe.clear_margin)
+    same = float(np.mean([a == b for a, b in zip(rows, runner.tokenizer.encode_batch(texts), strict=True)]))
+    if not found.distance <= recipe.max_mean_difference or same < LEAST_SAME_IDS:
+        raise ExportError(
+            f"the signature for strings gives other answers than that for ids: mean difference {found.distance:.2g}, the "
+            f"tokenizer's ids for {same:.0%} of {len(texts)} texts"
+        )
+    return same
 
 
 def _compared(
@@ -272,6 +279,7 @@ def _report(
     device: Measurement | None,
 ) -> ExportReport:
     model = read_model(content)
+    in_graph = tokenizer_bytes(model)
     return ExportReport(
         recipe=recipe.name,
         form=runner.settings["form"],
@@ -279,13 +287,15 @@ def _report(
         parameters=task.count_params(),
         size_bytes=len(content),
         model_bytes=model_bytes,
-        bytes_per_parameter=model_bytes / task.count_params(),
+        tokenizer_bytes=in_graph,
+        bytes_per_parameter=(model_bytes - in_graph) / task.count_params(),
         repeated_bytes=sum((group["copies"] - 1) * group["bytes"] for group in duplicates(model)),
         operators=operator_counts(model.subgraphs),
         float_operators=float_operators(model),
         finite_outputs=True,  # or there is no report
         comparison=comparison,
         largest_distance=recipe.max_mean_difference,
+        same_ids=None,
         metrics=metrics,
         device=device,
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from command_line import albert_tf, assert_refused
-from tiny_data import read_json
+from tiny_data import TinyFiles, read_json
 
 from export import tflite, validation
 from export.metadata import read_files, read_settings
@@ -19,8 +19,16 @@ def test_the_default_file(finished_run: Path, tmp_path: Path, capsys: pytest.Cap
     done = albert_tf(capsys)("export", "tflite", finished_run, "--out", out, "--json", figures)
     assert done.code == 0, done.err
     written = read_json(figures)
-    assert written["size_bytes"] == out.stat().st_size and written["agreement"] == 1.0
-    assert f"{written['size_bytes']:,}" in done.out
+    assert written["size_bytes"] == out.stat().st_size and written["comparison"]["agreement"] == 1.0
+    assert written["device"]["latencies_ms"].keys() == {"16", "32"} and written["metrics"] == {}
+    for part in (
+        f"{written['size_bytes']:,} bytes",
+        "mean cosine",
+        "same decision",
+        "FULLY_CONNECTED",
+        "latency, 32 tokens",
+    ):
+        assert part in done.out
     made = settings(out)
     assert (made["form"], made["length"], made["recipe"]["name"]) == ("loop", None, "dynamic_int8")
     assert read_files(out)["labels.txt"] == b"cold\nwarm\n"
@@ -35,7 +43,44 @@ def test_options_reach_the_file(finished_run: Path, tmp_path: Path, capsys: pyte
     assert done.code == 0, done.err
     made = settings(out)
     assert (made["form"], made["length"], made["recipe"]["name"]) == ("unrolled", 16, "float32")
-    assert read_json(figures)["texts"] == 2  # blank lines are none, and a line separator ends none
+    assert read_json(figures)["comparison"]["rows"] == 2  # blank lines are none, and a line separator ends none
+
+
+def test_metrics_of_labelled_examples(
+    finished_run: Path, tiny_files: TinyFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, figures = tmp_path / "model.tflite", tmp_path / "figures.json"
+    command = ("export", "tflite", finished_run, "--out", out, "--examples", tiny_files.dev)
+    done = albert_tf(capsys)(*command, "--json", figures)
+    assert done.code == 0, done.err
+    metrics = read_json(figures)["metrics"]
+    evaluated = tmp_path / "evaluated.json"
+    assert albert_tf(capsys)("evaluate", out, "--data", tiny_files.dev, "--json", evaluated).code == 0
+    assert metrics["accuracy"]["file"] == read_json(evaluated)["accuracy"]
+    assert metrics["accuracy"].keys() == {"keras", "file", "difference"}
+    assert "on the examples" in done.out
+    more = ("--text-column", "text", "--label-column", "label", "--overwrite")
+    assert albert_tf(capsys)(*command, *more).code == 0
+
+
+def test_several_lengths(finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, figures = tmp_path / "model.tflite", tmp_path / "figures.json"
+    done = albert_tf(capsys)("export", "tflite", finished_run, "--out", out, "--length", "32,8", "--json", figures)
+    assert done.code == 0, done.err
+    assert settings(out)["length"] == read_json(figures)["length"] == [8, 32]
+    assert read_json(figures)["device"]["latencies_ms"].keys() == {"8", "32"}
+    done = albert_tf(capsys)("inspect", out)
+    assert done.code == 0 and "length_8" in done.out and "length_32" in done.out
+
+
+def test_text_input(finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, figures = tmp_path / "model.tflite", tmp_path / "figures.json"
+    done = albert_tf(capsys)("export", "tflite", finished_run, "--out", out, "--text-input", "--json", figures)
+    assert done.code == 0, done.err
+    assert settings(out)["text_input"] is True and read_json(figures)["same_ids"] == 1.0
+    assert "tokenizer in the graph" in done.out and "texts with the tokenizer's ids" in done.out
+    done = albert_tf(capsys)("predict", out, "--text", "ice and snow")  # as from a file without
+    assert done.code == 0 and done.out.startswith("cold\t")
 
 
 def test_a_file_for_mediapipe(finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,9 +108,17 @@ def test_a_file_that_fails_its_check_is_not_written(
     [
         (("--recipe", "int3"), "no recipe is called 'int3'; there are float32, float16, dynamic_int8"),
         (("--form", "round"), "form: expected one of loop, unrolled; got 'round'"),
-        (("--runtime", "phone"), "runtime: expected one of litert, mediapipe; got 'phone'"),
-        (("--length", "2"), "3 to 32 tokens, got 2"),
-        (("--length", "33"), "3 to 32 tokens, got 33"),
+        (("--runtime", "phone"), "runtime: expected one of litert, mediapipe, task-library; got 'phone'"),
+        (("--length", "2"), "3 to 32 tokens, or several such, got [2]"),
+        (("--length", "33"), "3 to 32 tokens, or several such, got [33]"),
+        (("--length", "8,33"), "or several such, got [8, 33]"),
+        (("--length", "8,x"), "expected numbers of tokens with commas between, got '8,x'"),
+        (("--length", "8,16", "--recipe", "int8"), "expected one number"),
+        (("--length", "8,16", "--runtime", "mediapipe"), "mediapipe takes only files with one subgraph"),
+        (("--text-input", "--runtime", "mediapipe"), "text_input: mediapipe has a tokenizer of its own"),
+        (("--label-column", "x"), "--label-column: says how --examples is read"),
+        (("--examples", "absent.tsv"), "cannot read absent.tsv"),
+        (("--examples", "absent.tsv", "--negative-column", "x"), "--negative-column is for similarity"),
         (("--text-file", "absent.txt"), "cannot read absent.txt"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -1,4 +1,4 @@
-"""Files for MediaPipe in MediaPipe's own TextClassifier, its tokenizer included: the same scores as here.
+"""Files for MediaPipe in its own TextClassifier and TextEmbedder, their tokenizer included: the same answers as here.
 
 Makes a virtual environment and installs MediaPipe from the package index, at the version of constraints.txt. On Linux
 its library needs libEGL and libGLESv2 (Debian's libegl1 and libgles2).
@@ -8,21 +8,17 @@ Scores are compared to the last digits: two texts with other ids have other scor
 """
 
 import json
-import os
 import random
 import re
-import subprocess
-import sys
-import venv
 
+import numpy as np
 import pytest
-from conftest import ROOT
+from client_python import CONSTRAINTS, ClientPython
+from real_texts import reader_of_english, real_sentences
 from small_vocabularies import LINES
 from tiny_exports import FIXED_LENGTH, LABELS, MAX_LENGTH, new_classifier, wide_classifier
-from tiny_models import randomize
+from tiny_tasks import tiny_task
 
-from albert_tf.config import AlbertConfig
-from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from export.metadata import append_files, read_files, read_settings
 from export.runtime import TFLiteRunner
 from export.tflite import export_tflite
@@ -52,6 +48,15 @@ with text.TextClassifier.create_from_options(options) as classifier:
     heads = [classifier.classify(line).classifications for line in json.load(sys.stdin)]
 print(json.dumps([{c.category_name: c.score for c in head.categories} for [head] in heads]))
 """
+EMBED = """
+import json, sys
+from mediapipe.tasks.python import text
+from mediapipe.tasks.python.core.base_options import BaseOptions
+options = text.TextEmbedderOptions(base_options=BaseOptions(model_asset_path=sys.argv[1]))
+with text.TextEmbedder.create_from_options(options) as embedder:
+    found = [embedder.embed(line).embeddings for line in json.load(sys.stdin)]
+print(json.dumps([embedding.embedding.tolist() for [embedding] in found]))
+"""
 READ_METADATA = """
 import json, sys
 from mediapipe.tasks.metadata import metadata_schema_py_generated as metadata, schema_py_generated as schema
@@ -66,43 +71,22 @@ print(json.dumps(values(metadata.ModelMetadataT.InitFromObj(metadata.ModelMetada
 """
 
 
-class Client:
-    """A Python that has MediaPipe and nothing of ours."""
-
-    def __init__(self, folder):
-        venv.create(folder, with_pip=True)
-        self.python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-        install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", ROOT / "constraints.txt"]
-        self.run(*install, "mediapipe")
-
-    def run(self, *arguments, texts=()):
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        command = [str(self.python), *map(str, arguments)]
-        done = subprocess.run(
-            command, input=json.dumps(list(texts)), capture_output=True, text=True, check=False, env=environment
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def classify(self, file, texts):
-        """The score of each label, for each text."""
-        return json.loads(self.run("-c", CLASSIFY, file, texts=texts))
-
-
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    return Client(tmp_path_factory.mktemp("client"))
+    return ClientPython(tmp_path_factory.mktemp("client"), [*CONSTRAINTS, "mediapipe"])
 
 
 @pytest.fixture(scope="module", params=[None, FIXED_LENGTH])
 def file(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("files") / "m.tflite"
-    export_tflite(new_classifier(scale=0.3), path, recipe="float32", runtime="mediapipe", length=request.param)
+    export_tflite(
+        new_classifier(scale=0.3), path, recipe="float32", runtime="mediapipe", length=request.param, measure=False
+    )
     return path
 
 
 def answers(file, texts):
-    """What the file's own runner says, as `Client.classify` says it."""
+    """What the file's own runner says, as CLASSIFY prints it."""
     return [prediction.probabilities for prediction in TFLiteRunner(file)(texts)]
 
 
@@ -125,7 +109,7 @@ def with_vocabulary_as_it_was(file, folder):
 
 
 def test_scores(client, file):
-    found, expected = client.classify(file, TEXTS), answers(file, TEXTS)
+    found, expected = client.ask(CLASSIFY, file, TEXTS), answers(file, TEXTS)
     assert set(found[0]) == set(LABELS)
     assert [TEXTS[i] for i in different(found, expected)] == []
     keras = [prediction.probabilities for prediction in new_classifier(scale=0.3).classify(TEXTS)]
@@ -135,7 +119,7 @@ def test_scores(client, file):
 
 def test_the_vocabulary_as_it_was_gives_other_scores(client, file, tmp_path):
     path = with_vocabulary_as_it_was(file, tmp_path)
-    others = {TEXTS[i] for i in different(client.classify(path, TEXTS), answers(file, TEXTS))}
+    others = {TEXTS[i] for i in different(client.ask(CLASSIFY, path, TEXTS), answers(file, TEXTS))}
     # MediaPipe itself lower-cases ASCII; SentencePiece's usual normalisation widens the full width, not these.
     assert {TEXTS[LINES.index(LINES[3])], "Élan vital, naïve CAFÉ – ĞÜŞ ﬁne ½ ℌ", "ΟΔΥΣΣΕΥΣ"} <= others
     assert LINES[0] not in others
@@ -146,28 +130,28 @@ def test_long_texts_are_cut_as_here(client, file):
     runner = TFLiteRunner(file)
     lengths = [len(token_ids) for token_ids, _ in runner.tokenizer.encode_batch(texts)]
     assert lengths == [runner.length or MAX_LENGTH] * 3
-    assert different(client.classify(file, texts), answers(file, texts)) == []
+    assert different(client.ask(CLASSIFY, file, texts), answers(file, texts)) == []
 
 
 def test_every_recipe(client, tmp_path):
-    for recipe in ("float16", "dynamic_int8"):
+    for recipe in ("float16", "dynamic_int8", "int4"):
         path = tmp_path / f"{recipe}.tflite"
-        export_tflite(new_classifier(scale=0.3), path, recipe=recipe, runtime="mediapipe")
-        found, expected = client.classify(path, TEXTS), answers(path, TEXTS)
+        export_tflite(new_classifier(scale=0.3), path, recipe=recipe, runtime="mediapipe", measure=False, force=True)
+        found, expected = client.ask(CLASSIFY, path, TEXTS), answers(path, TEXTS)
         assert max(abs(a[x] - b[x]) for a, b in zip(found, expected, strict=True) for x in LABELS) < 1e-3
 
 
 def test_wordpiece(client, tmp_path):
     path = tmp_path / "m.tflite"
-    export_tflite(wide_classifier(), path, recipe="float32", runtime="mediapipe")
+    export_tflite(wide_classifier(), path, recipe="float32", runtime="mediapipe", measure=False)
     texts = ["word7 word1000 WORD7", "a b, c! word3word4", "a0 b1 c29", "", "unheard-of", "word7 " * 100]
-    found = client.classify(path, texts)
+    found = client.ask(CLASSIFY, path, texts)
     assert different(found, answers(path, texts)) == []
     assert different(found[:3], found[1:4]) == [0, 1, 2]
 
 
 def test_metadata_as_mediapipe_reads_it(client, file):
-    metadata = json.loads(client.run("-c", READ_METADATA, file))
+    metadata = client.ask(READ_METADATA, file, [])
     [subgraph] = metadata["subgraphMetadata"]
     assert {tensor["name"] for tensor in subgraph["inputTensorMetadata"]} == {"ids", "segment_ids", "mask"}
     [output] = subgraph["outputTensorMetadata"]
@@ -176,34 +160,47 @@ def test_metadata_as_mediapipe_reads_it(client, file):
     assert (unit["optionsType"], unit["options"]["sentencePieceModel"][0]["name"]) == (5, "device.spm")
 
 
-def test_real_sentences_in_the_published_vocabulary(client, shared_data, tmp_path):
-    from albert_tf.backbone import AlbertBackbone
-    from albert_tf.tasks.classification import AlbertTextClassifier
-
-    tokenizer = AlbertTokenizer.from_pretrained(shared_data / "albert_vocab_en" / "30k-clean.model", max_length=64)
-    config = AlbertConfig(
-        vocabulary_size=30000,
-        hidden_dim=32,
-        intermediate_dim=64,
-        num_layers=1,
-        num_heads=2,
-        embedding_dim=16,
-        max_sequence_length=64,
-    )
-    task = AlbertTextClassifier(AlbertBackbone(config), tokenizer, labels=LABELS)
-    randomize(task, scale=0.3)
+def test_any_number_of_labels(client, tmp_path):
     path = tmp_path / "m.tflite"
-    export_tflite(task, path, recipe="float32", runtime="mediapipe")
-    lines = real_sentences(shared_data)
+    export_tflite(tiny_task("multi-label"), path, recipe="float32", runtime="mediapipe", measure=False)
+    for scores, answer in zip(client.ask(CLASSIFY, path, TEXTS), TFLiteRunner(path)(TEXTS), strict=True):
+        assert scores == pytest.approx(answer.probabilities, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize(("recipe", "length"), [("float32", None), ("dynamic_int8", 64)])
+def test_embeddings_of_real_sentences(client, recipe, length, shared_data, tmp_path):
+    path, lines = tmp_path / "m.tflite", real_sentences(shared_data)
+    task = reader_of_english(shared_data, "similarity")
+    options = {"recipe": recipe, "length": length, "runtime": "mediapipe", "measure": False, "force": True}
+    export_tflite(task, path, **options)
+    found, expected = np.array(client.ask(EMBED, path, lines)), np.array(TFLiteRunner(path)(lines))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, rtol=0, atol=1e-3)  # the cosines
+    assert (found @ found.T).min() < 0.9
+
+
+def test_two_hundred_real_sentences(client, shared_data, tmp_path):
+    path, lines = tmp_path / "m.tflite", real_sentences(shared_data)
+    task = reader_of_english(shared_data, "classification", labels=LABELS)
+    export_tflite(task, path, recipe="dynamic_int8", runtime="mediapipe", measure=False, force=True)
+    found, expected = client.ask(CLASSIFY, path, lines), answers(path, lines)
+    assert max(abs(a[x] - b[x]) for a, b in zip(found, expected, strict=True) for x in LABELS) < 1e-3
+    assert [max(scores, key=scores.get) for scores in found] == [max(scores, key=scores.get) for scores in expected]
+
+
+def test_lines_of_every_kind_in_the_published_vocabulary(client, shared_data, tmp_path):
+    path, lines = tmp_path / "m.tflite", lines_of_every_kind(shared_data)
+    task = reader_of_english(shared_data, "classification", labels=LABELS)
+    export_tflite(task, path, recipe="float32", runtime="mediapipe", measure=False)
     assert len(lines) > 1500 and sum(not line.isascii() for line in lines) > 80
     expected = answers(path, lines)
-    others = different(client.classify(path, lines), expected)
+    others = different(client.ask(CLASSIFY, path, lines), expected)
     assert len(others) <= 0.001 * len(lines), [lines[i] for i in others]
-    plain = different(client.classify(with_vocabulary_as_it_was(path, tmp_path), lines), expected)
+    plain = different(client.ask(CLASSIFY, with_vocabulary_as_it_was(path, tmp_path), lines), expected)
     assert len(plain) > 50
 
 
-def real_sentences(shared_data):
+def lines_of_every_kind(shared_data):
     """SST-2, CoLA and sentences of SQuAD, those beyond ASCII among them."""
     glue = shared_data / "glue_canonical"
     sst = [line.split("\t")[0] for line in (glue / "SST-2" / "dev.tsv").read_text("utf-8").splitlines()[1:]]

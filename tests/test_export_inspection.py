@@ -3,7 +3,6 @@
 import copy
 import json
 import stat
-import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -11,13 +10,15 @@ import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as schema
 from fuzz_tflite import keras_model
+from inspected_files import for_mediapipe, parts, signed, takes, verdict
 from tflite_changes import changed, parsed
 from tflite_graph import read_graph, weights
-from tiny_exports import FIXED_LENGTH, LABELS, classifier, exported, new_classifier
+from tiny_exports import FIXED_LENGTH, LABELS, classifier, exported
+from tiny_tasks import new_task
 
 from export import trial
 from export.inspection import inspect_file
-from export.metadata import SETTINGS_FILE, append_files, model_record, read_files, read_settings
+from export.metadata import SETTINGS_FILE, read_files
 
 RECIPES = ("float32", "float16", "dynamic_int8")
 FORMS = ("loop", "unrolled")
@@ -28,36 +29,6 @@ def foreign(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("foreign") / "dense.tflite"
     path.write_bytes(keras_model())
     return path
-
-
-@pytest.fixture(scope="module")
-def mediapipe(tmp_path_factory) -> Path:
-    from export.tflite import export_tflite
-
-    path = tmp_path_factory.mktemp("mediapipe") / "m.tflite"
-    export_tflite(new_classifier(scale=0.3), path, recipe="float32", runtime="mediapipe")
-    return path
-
-
-def parts(path):
-    """The bare model and the files behind it."""
-    files = read_files(path)
-    return path.read_bytes()[: read_settings(files, path)["model_bytes"]], files
-
-
-def signed(model, files, **changes):
-    """A file whose settings belong to the model."""
-    settings = json.loads(files[SETTINGS_FILE]) | model_record(model) | changes
-    return append_files(model, files | {SETTINGS_FILE: json.dumps(settings).encode()})
-
-
-def takes(found):
-    return {verdict.runtime: verdict.takes for verdict in found.runtimes}
-
-
-def verdict(found, part):
-    [match] = [verdict for verdict in found.runtimes if part in verdict.runtime]
-    return match
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -93,26 +64,6 @@ def test_against_the_schemas_reader(recipe, form, length):
     assert found.files == {name: len(content) for name, content in read_files(path).items()}
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_which_runtimes_take_which_form(recipe):
-    loop, fixed = (inspect_file(exported("all", recipe, *how)) for how in (("loop", None), ("unrolled", FIXED_LENGTH)))
-    assert set(takes(loop).values()) == {"yes", "no"} and takes(loop)["LiteRT 2.3.0"] == "yes"
-    assert verdict(loop, "TextClassifier").reasons[0].startswith("3 subgraphs: it takes one")
-    assert "open size" in verdict(loop, "the web").reasons[0]
-    assert verdict(loop, "GPU").takes == "no" and "fixed shapes only" in verdict(loop, "GPU").reasons[0]
-    assert verdict(fixed, "the web").takes == "yes"
-    assert verdict(fixed, "TextClassifier").reasons == ("no metadata: it needs the names of tensors and the tokenizer",)
-    assert verdict(fixed, "GPU").takes == "partly"
-    assert any("int32 values" in reason for reason in verdict(fixed, "GPU").reasons)
-    old = [reason for reason in verdict(fixed, "BertNLClassifier").reasons if "FULLY_CONNECTED" in reason]
-    assert old == (["FULLY_CONNECTED version 12: it knows versions to 10"] if recipe == "dynamic_int8" else [])
-
-
-def test_a_loop_of_fixed_length_on_a_gpu():
-    # Its body is open in the sizes that the loop carries.
-    assert "sizes that are open" in verdict(inspect_file(exported("all", "float32", "loop", 16)), "GPU").reasons[0]
-
-
 def test_a_model_of_somebody_else(foreign):
     found = inspect_file(foreign)
     assert (found.settings, found.metadata, found.files, found.problems) == (None, None, {}, ())
@@ -128,37 +79,8 @@ def test_a_model_of_somebody_else(foreign):
     assert found.min_runtime_version == bytes(model.buffers[recorded].data).rstrip(b"\0").decode()
 
 
-def test_a_file_for_mediapipe(mediapipe):
-    found = inspect_file(mediapipe)
-    assert found.problems == () and found.metadata is not None
-    assert {tensor.name for tensor in found.metadata.inputs} == {"ids", "segment_ids", "mask"}
-    assert [tensor.name for tensor in found.metadata.outputs] == ["probability"]
-    [unit] = found.metadata.input_process_units
-    assert (unit.kind, [file.name for file in unit.files]) == ("SentencePiece tokenizer", ["device.spm"])
-    for part in ("LiteRT 2", "TextClassifier", "TextEmbedder", "BertNLClassifier"):
-        assert verdict(found, part).takes == "yes", verdict(found, part)
-    answerer = verdict(found, "BertQuestionAnswerer")
-    assert answerer.reasons == ("inputs of any tokens: expected 384", "1 output: expected end_logits, start_logits")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        (b"segment_ids\0", b"segment_idz\0", "inputs called ids, mask, segment_idz in the metadata"),
-        (b"device.spm\0", b"device.smp\0", "device.smp: named in the metadata, not in the file"),
-    ],
-)
-def test_wrong_metadata(mediapipe, tmp_path, old, new, reason):
-    model, files = parts(mediapipe)
-    start = model.index(b"M001")
-    path = tmp_path / "m.tflite"
-    path.write_bytes(signed(model[:start] + model[start:].replace(old, new), files))
-    found = verdict(inspect_file(path), "TextClassifier")
-    assert found.takes == "no" and any(reason in given for given in found.reasons)
-
-
-def test_metadata_that_cannot_be_read(mediapipe, tmp_path):
-    model, files = parts(mediapipe)
+def test_metadata_that_cannot_be_read(tmp_path):
+    model, files = parts(for_mediapipe())
     start = model.index(b"M001") - 4
     path = tmp_path / "m.tflite"
     path.write_bytes(signed(model[:start] + b"\xff\xff\xff\x7f" + model[start + 4 :], files))
@@ -168,18 +90,8 @@ def test_metadata_that_cannot_be_read(mediapipe, tmp_path):
     assert problem.startswith("its metadata cannot be read: it refers to byte ")
 
 
-def test_packed_files_are_not_for_mediapipe(mediapipe, tmp_path):
-    model, files = parts(mediapipe)
-    path = tmp_path / "m.tflite"
-    path.write_bytes(model)
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    assert any("compressed archive" in reason for reason in verdict(inspect_file(path), "TextClassifier").reasons)
-
-
-def test_labels_and_lengths_that_do_not_fit(mediapipe, tmp_path):
-    model, files = parts(mediapipe)
+def test_labels_and_lengths_that_do_not_fit(tmp_path):
+    model, files = parts(for_mediapipe())
     path = tmp_path / "m.tflite"
     config = json.loads(files[SETTINGS_FILE])["config"]
     changes = {"settings": {"labels": [*LABELS, "more"]}, "length": 600}
@@ -337,3 +249,12 @@ def test_a_runtime_that_ends_its_process(foreign, tmp_path, monkeypatch):
     python.write_text("#!/bin/sh\nexec sleep 60\n")
     monkeypatch.setattr(trial, "TIMEOUT_SECONDS", 0.2)
     assert trial.why_not_loaded(foreign) == "not loaded after 0.2 seconds"
+
+
+def test_an_embedder_has_no_values_for_its_labels(tmp_path):
+    from export.tflite import export_tflite
+
+    task = new_task("similarity", objective="softmax", labels=["same", "other"])
+    export_tflite(task, tmp_path / "m.tflite", recipe="float32", measure=False)
+    found = inspect_file(tmp_path / "m.tflite")
+    assert (found.problems, found.settings["settings"]["labels"]) == ((), ["same", "other"])

@@ -31,12 +31,21 @@ def test_lengths_are_the_files():
     assert figures.mean_tokens == FIXED_LENGTH
 
 
+def test_latencies_of_lengths():
+    figures = measure(exported(), ["the mill"], repeats=1, lengths=[24, 3])
+    assert list(figures.latencies_ms) == [3, 24]
+    assert all(0 < latency < 100 for latency in figures.latencies_ms.values())
+    for length in (1, 25):
+        with pytest.raises(InputError, match=f"lengths: expected 2 to 24 tokens, got {length}"):
+            measure(exported(), ["the mill"], lengths=[length])
+
+
 def test_the_loop_saves_memory(tmp_path):
     config = dataclasses.replace(BASE, hidden_dim=256, intermediate_dim=1024, num_layers=8)
     task = new_classifier(config, scale=0.05)
     growth = {}
     for form in ("loop", "unrolled"):
-        export_tflite(task, tmp_path / form, recipe="float32", form=form)
+        export_tflite(task, tmp_path / form, recipe="float32", form=form, measure=False)
         figures = measure(tmp_path / form, LINES)
         growth[form] = figures.memory_growth_bytes - figures.tokenizer_growth_bytes
     # Unrolled, the runtime packs the block's weights once for each of 8 layers. Measured: 35 MB against 13 MB.
@@ -83,6 +92,8 @@ def test_as_a_program():
     from sys import executable
 
     command = [executable, "-m", "export.measurement", str(exported()), "1", "1"]
-    done = subprocess.run(command, input='["the mill"]', capture_output=True, text=True, check=True, cwd=ROOT)
+    done = subprocess.run(
+        command, input='{"texts": ["the mill"], "lengths": [3]}', capture_output=True, text=True, check=True, cwd=ROOT
+    )
     assert set(loads(done.stdout)) == {field.name for field in dataclasses.fields(measurement.Measurement)}
     assert done.stderr == ""

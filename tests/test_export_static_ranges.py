@@ -20,7 +20,7 @@ OPTIONS = {"length": FIXED_LENGTH, "calibration": CHECK_TEXTS}
 def test_only_the_outputs_are_floats(recipe, dense, tmp_path):
     path = tmp_path / "m.tflite"
     report = export_tflite(classifier(), path, recipe=recipe, **OPTIONS)
-    assert report.distance < (0.04 if recipe == "int8" else 0.01)
+    assert report.comparison.distance < (0.04 if recipe == "int8" else 0.01)
     (graph,) = read_graph(path)
     assert graph.names().count("DEQUANTIZE") == 1
     layers = [operation for operation in graph.operations if operation.name == "FULLY_CONNECTED"]
@@ -56,4 +56,4 @@ def test_refused(changes, message, tmp_path):
 def test_more_than_one_group(tmp_path):
     config = dataclasses.replace(CONFIGS["all"], num_groups=2, num_layers=2)
     report = export_tflite(new_classifier(config), tmp_path / "m.tflite", recipe="int16x8", **OPTIONS)
-    assert report.agreement == 1
+    assert report.comparison.agreement == 1

@@ -24,9 +24,10 @@ from tiny_exports import (
 
 from albert_tf.errors import InputError
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
+from export.device_graph import loop_plan
 from export.metadata import read_files, read_settings
 from export.runtime import TFLiteRunner
-from export.tflite import export_tflite, loop_plan
+from export.tflite import export_tflite
 
 # Largest difference of a probability. Measured over all files below: 2e-7, 3e-4, 3.5e-3.
 TOLERANCES = {"float32": 2e-6, "float16": 1e-3, "dynamic_int8": 1e-2}
@@ -123,7 +124,9 @@ def test_dynamic_files_cut_what_is_too_long(form):
     for length in (2, 3, MAX_LENGTH - 1, MAX_LENGTH, MAX_LENGTH + 1, MAX_LENGTH + 2, 700):
         rows = random_inputs(length, seed=length)
         inputs = dict(zip(("token_ids", "segment_ids"), rows, strict=True)) | {"padding_mask": [1] * length}
-        answer = runner._model(**{name: np.array([row], np.int32) for name, row in inputs.items()})["probabilities"]
+        answer = runner._model.signature(length)[1](
+            **{name: np.array([row], np.int32) for name, row in inputs.items()}
+        )["probabilities"]
         kept = [row if length <= MAX_LENGTH else [*row[: MAX_LENGTH - 1], row[-1]] for row in rows]
         np.testing.assert_allclose(answer[0], keras_probabilities(classifier(), *kept), rtol=0, atol=2e-6)
 
@@ -136,10 +139,10 @@ def test_what_stands_in_the_padding_does_not_matter(form):
     inputs["token_ids"][0] = [*token_ids, *range(40, 40 + FIXED_LENGTH - 5)]
     inputs["segment_ids"][0] = [*segment_ids, *[1] * (FIXED_LENGTH - 5)]
     inputs["padding_mask"][0, :5] = 1
-    answer = runner._model(**inputs)["probabilities"]
+    answer = runner._model.signature(5)[1](**inputs)["probabilities"]
     np.testing.assert_allclose(answer[0], runner.run(token_ids, segment_ids)["probabilities"], rtol=0, atol=1e-7)
     inputs["padding_mask"][0, :] = 1
-    assert np.abs(runner._model(**inputs)["probabilities"] - answer).max() > 1e-3
+    assert np.abs(runner._model.signature(5)[1](**inputs)["probabilities"] - answer).max() > 1e-3
 
 
 def _dense_weights(subgraphs):
@@ -184,7 +187,7 @@ def test_inputs_are_named_and_of_the_length_asked_for(form):
         assert {t.shape_signature for t in inputs} == {(1, length or -1)}
         assert {t.type for t in inputs} == {"INT32"}
         runner = TFLiteRunner(exported("all", "float32", form, length))
-        assert set(runner._model.get_input_details()) == {"token_ids", "segment_ids", "padding_mask"}
+        assert set(runner._model.signature(5)[1].get_input_details()) == {"token_ids", "segment_ids", "padding_mask"}
 
 
 def test_a_short_length_of_a_model_with_long_positions(tmp_path):
@@ -202,7 +205,9 @@ def test_texts_are_cut_to_what_the_model_takes(tmp_path):
     np.testing.assert_allclose(
         TFLiteRunner(tmp_path / "m.tflite").pipeline.predict_probabilities([text])[0], expected, atol=2e-6
     )
-    with pytest.raises(InputError, match="length: expected a whole number from 3 to 10 tokens, got 11"):
+    with pytest.raises(
+        InputError, match="length: expected a whole number from 3 to 10 tokens, or several such, got 11"
+    ):
         export_tflite(task, tmp_path / "n.tflite", length=11)
 
 
@@ -211,11 +216,18 @@ def test_texts_are_cut_to_what_the_model_takes(tmp_path):
     [
         ({"recipe": "int7"}, "no recipe is called 'int7'; there are float32, float16, dynamic_int8"),
         ({"form": "rolled"}, "form: expected one of loop, unrolled; got 'rolled'"),
-        ({"runtime": "phone"}, "runtime: expected one of litert, mediapipe; got 'phone'"),
-        ({"runtime": "mediapipe", "form": "loop"}, "MediaPipe takes only files with one subgraph: expected unrolled"),
-        ({"length": 2}, "length: expected a whole number from 3 to 24 tokens, got 2"),
-        ({"length": 25}, "length: expected a whole number from 3 to 24 tokens, got 25"),
+        ({"runtime": "phone"}, "runtime: expected one of litert, mediapipe, task-library; got 'phone'"),
+        (
+            {"runtime": "mediapipe", "form": "loop"},
+            "MediaPipe Tasks takes only files with one subgraph: expected unrolled",
+        ),
+        ({"length": 2}, "length: expected a whole number from 3 to 24 tokens, or several such, got 2"),
+        ({"length": 25}, "length: expected a whole number from 3 to 24 tokens, or several such, got 25"),
         ({"length": "16"}, "length: .*, got '16'"),
+        ({"length": ()}, r"or several such, got \(\)"),
+        ({"length": (8, True)}, r"or several such, got \(8, True\)"),
+        ({"length": (8, 16), "recipe": "int8"}, "int8 measures the ranges of one graph.*expected one number"),
+        ({"length": (8, 16), "runtime": "mediapipe"}, "mediapipe takes only files with one subgraph"),
         ({"texts": []}, "texts: expected at least one text"),
         ({"texts": ["a", 1]}, r"texts\[1\]: expected a string"),
     ],
@@ -238,11 +250,11 @@ def test_a_task_without_tokenizer(tmp_path):
 def test_what_mediapipe_cannot_run(tmp_path):
     task = new_classifier()
     task.tokenizer = AlbertTokenizer(sentencepiece_vocabulary(lower=False), max_length=MAX_LENGTH)
-    with pytest.raises(InputError, match="MediaPipe lower-cases every text, this model's tokenizer does not"):
+    with pytest.raises(InputError, match="MediaPipe Tasks lower-cases every text, this model's tokenizer does not"):
         export_tflite(task, tmp_path / "m.tflite", runtime="mediapipe")
     task = new_classifier()
     task.task = "tagging"
-    with pytest.raises(InputError, match="MediaPipe has no task for tagging: expected a text classifier"):
+    with pytest.raises(InputError, match="MediaPipe Tasks has no class for tagging: expected classification"):
         export_tflite(task, tmp_path / "m.tflite", runtime="mediapipe")
     assert list(tmp_path.iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""The metadata of files for MediaPipe: what stands in it, and that the model beside it is the same as without."""
+"""The metadata of files for MediaPipe and Task Library: what stands in it, and that the model beside it is as without."""
 
 import flatbuffers
 import numpy as np
@@ -7,11 +7,12 @@ from ai_edge_litert import schema_py_generated as schema
 from tflite_graph import read_graph
 from tiny_exports import FIXED_LENGTH, exported
 
-from albert_tf.errors import InputError
 from export.metadata import read_files, read_settings
-from export.tflite_metadata import add_text_classifier_metadata, text_classifier_metadata
+from export.tflite_metadata import Description, Output, add_metadata, model_metadata
 
-MEDIAPIPE_NAMES = {"token_ids": "ids", "segment_ids": "segment_ids", "padding_mask": "mask"}
+THEIR_NAMES = {"token_ids": "ids", "segment_ids": "segment_ids", "padding_mask": "mask"}
+LABELLED = {"probabilities": Output("probability", "of each label", labels=True)}
+CLASSIFIER = Description("a name", "what it does", LABELLED, "sentencepiece", "v.spm")
 
 
 class Table:
@@ -68,7 +69,9 @@ def parsed(model: bytes) -> dict:
 )  # their places in ProcessUnitOptions
 def test_what_stands_in_it(kind, unit_type):
     names = ["segment_ids", "token_ids", "padding_mask"]
-    model = root(text_classifier_metadata(names, tokenizer_kind=kind, tokenizer_file="the vocabulary"))
+    described = Description("a name", "what it does", LABELLED, kind, "the vocabulary")
+    model = root(model_metadata(described, names, ["probabilities"]))
+    assert (model.string(0), model.string(1)) == ("a name", "what it does")
     assert model.string(7) == "1.1.0"
     [subgraph] = model.tables(3)
     assert [tensor.string(0) for tensor in subgraph.tables(2)] == ["segment_ids", "ids", "mask"]
@@ -84,11 +87,27 @@ def test_what_stands_in_it(kind, unit_type):
     assert (vocabulary.string(0), vocabulary.byte(2)) == ("the vocabulary", 5)  # VOCABULARY
 
 
+def test_outputs_in_the_models_order():
+    outputs = {"start_logits": Output("start_logits", "starts"), "end_logits": Output("end_logits", "ends")}
+    described = Description("a name", "what it does", outputs, "sentencepiece", "the vocabulary")
+    model = root(
+        model_metadata(described, ["token_ids", "segment_ids", "padding_mask"], ["end_logits", "start_logits"])
+    )
+    [subgraph] = model.tables(3)
+    assert [(t.string(0), t.string(1)) for t in subgraph.tables(3)] == [
+        ("end_logits", "ends"),
+        ("start_logits", "starts"),
+    ]
+    with pytest.raises(AssertionError, match="field 6 is absent"):
+        subgraph.tables(3)[0].tables(6)
+
+
+@pytest.mark.parametrize("form", ["loop", "unrolled"])
 @pytest.mark.parametrize("length", [None, FIXED_LENGTH])
-def test_the_model_is_the_same(length):
-    before = bare_model(length=length)
-    after = add_text_classifier_metadata(before, tokenizer_kind="sentencepiece", tokenizer_file="v.spm")
-    assert after == add_text_classifier_metadata(before, tokenizer_kind="sentencepiece", tokenizer_file="v.spm")
+def test_the_model_is_the_same(length, form):
+    before = bare_model(form, length)
+    after = add_metadata(before, CLASSIFIER)
+    assert after == add_metadata(before, CLASSIFIER)
     assert after[4:8] == b"TFL3"
     assert 0 < len(after) - len(before) < 2500
     old, new = parsed(before), parsed(after)
@@ -98,18 +117,13 @@ def test_the_model_is_the_same(length):
     [subgraph] = root(buffer["data"]).tables(3)
     # The order of the tensors is the graph's.
     graph_names = [t.name.removeprefix("serving_default_").partition(":")[0] for t in read_graph(after)[0].inputs]
-    assert [t.string(0) for t in subgraph.tables(2)] == [MEDIAPIPE_NAMES[name] for name in graph_names]
+    assert [t.string(0) for t in subgraph.tables(2)] == [THEIR_NAMES[name] for name in graph_names]
 
 
 def test_weights_are_aligned():
-    after = add_text_classifier_metadata(bare_model(), tokenizer_kind="wordpiece", tokenizer_file="vocab.txt")
+    after = add_metadata(bare_model(), CLASSIFIER)
     model = schema.Model.GetRootAs(bytearray(after), 0)
     tables = [model.Buffers(i)._tab for i in range(model.BuffersLength())]
     starts = [table.Vector(table.Offset(4)) for table in tables if table.Offset(4)]
     assert len(starts) > 20
     assert {start % 16 for start in starts} == {0}
-
-
-def test_several_subgraphs_are_refused():
-    with pytest.raises(InputError, match="MediaPipe takes files with one subgraph, this one has 3"):
-        add_text_classifier_metadata(bare_model("loop"), tokenizer_kind="wordpiece", tokenizer_file="vocab.txt")

@@ -7,19 +7,26 @@ import numpy as np
 import pytest
 from small_vocabularies import LINES
 from tiny_exports import BASE, MAX_LENGTH, classifier, exported, keras_probabilities, new_classifier, wide_classifier
+from tiny_tasks import EXAMPLES, tiny_task
 
 import export.tflite
 from albert_tf.cli.main import main
+from albert_tf.data.schema import TextExample
 from albert_tf.errors import CheckError, InputError
+from albert_tf.evaluation.evaluate import evaluate
+from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.tokenization.sentencepiece import SentencePieceVocabulary
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from albert_tf.tokenization.training import train_sentencepiece
+from albert_tf.training.task_runs import RUNS
 from export.associated_files import associated_files
+from export.device_graph import convert
 from export.metadata import append_files, read_files, read_settings
+from export.model_size import size_limits
 from export.quantization import RECIPES
 from export.runtime import TFLiteRunner
 from export.tflite import export_tflite
-from export.validation import CHECK_TEXTS, ExportError, check_export, distance, size_limits, spread
+from export.validation import CHECK_TEXTS, ExportError, check_export
 
 FLOAT32 = RECIPES["float32"]
 
@@ -40,12 +47,14 @@ def test_a_right_file_and_its_figures():
     runner = TFLiteRunner(exported("all", "dynamic_int8"))
     expected = np.stack([keras_probabilities(task, *example) for example in task.encode(LINES)])
     differences = np.abs(runner.pipeline.predict_probabilities(LINES) - expected)
-    assert report.texts == len(LINES)
-    assert report.max_difference == pytest.approx(differences.max(), abs=1e-6)
-    assert report.mean_difference == pytest.approx(differences.mean(), abs=1e-6)
-    assert 0 < report.mean_difference < report.max_difference < 0.02
-    assert report.agreement == np.mean(runner.pipeline.predict_probabilities(LINES).argmax(1) == expected.argmax(1))
-    assert check(model, task, recipe=RECIPES["dynamic_int8"]).texts == len(CHECK_TEXTS)
+    assert report.comparison.rows == len(LINES)
+    assert report.comparison.max_difference == pytest.approx(differences.max(), abs=1e-6)
+    assert report.comparison.mean_difference == pytest.approx(differences.mean(), abs=1e-6)
+    assert 0 < report.comparison.mean_difference < report.comparison.max_difference < 0.02
+    assert report.comparison.agreement == np.mean(
+        runner.pipeline.predict_probabilities(LINES).argmax(1) == expected.argmax(1)
+    )
+    assert check(model, task, recipe=RECIPES["dynamic_int8"]).comparison.rows == len(CHECK_TEXTS)
 
 
 def test_missing_weights():
@@ -65,7 +74,7 @@ def test_a_file_twice_too_large(tmp_path, recipe):
     task = wide_classifier()
     export_tflite(task, tmp_path / "m.tflite", recipe=recipe)
     model = model_of(tmp_path / "m.tflite")
-    assert check(model, task, recipe=RECIPES[recipe]).agreement == 1
+    assert check(model, task, recipe=RECIPES[recipe]).comparison.agreement == 1
     with pytest.raises(ExportError, match="weights are missing from it or stored more than once"):
         check(model + bytes(len(model)), task, recipe=RECIPES[recipe])
 
@@ -105,16 +114,16 @@ def test_another_decision_counts_where_the_model_is_clear(tmp_path):
         task.classifier.bias.assign(bias)
     for task, name in ((clear, "clear"), (unclear, "unclear")):
         export_tflite(task, tmp_path / name, recipe="float32")
-    with pytest.raises(ExportError, match="same decision on 0% of 8 texts"):
+    with pytest.raises(ExportError, match="same decision on 0% of 8 rows"):
         check(model_of(tmp_path / "clear"), with_labels_moved(clear), recipe=lenient)
     report = check(model_of(tmp_path / "unclear"), with_labels_moved(unclear), recipe=lenient)
-    assert report.agreement == 0
+    assert report.comparison.agreement == 0
 
 
 def test_nan(tmp_path):
     task = new_classifier()
     task.classifier.bias.assign([0.0, np.nan, 0.0])
-    with pytest.raises(ExportError, match="not finite numbers, first for 'yes'"):
+    with pytest.raises(ExportError, match="not finite numbers, first for row 1 of 8"):
         export_tflite(task, tmp_path / "m.tflite")
     assert list(tmp_path.iterdir()) == []
 
@@ -155,7 +164,7 @@ def test_no_texts():
         check(model_of(exported("all", "float32")), classifier(), texts=[])
 
 
-def _convert_with_lost_weights(task, recipe, *, form, length, calibration):
+def _convert_with_lost_weights(task, recipe, *, length, **_):
     """tensorflow#98964: the weights stay variables that nothing fills, and the converter does not mind."""
     import tensorflow as tf
 
@@ -195,23 +204,102 @@ def test_the_command_ends_with_1(tmp_path, capfd):
     assert issubclass(ExportError, CheckError)
 
 
-def test_distances_by_what_the_output_is():
-    even, sure = np.full((2, 1000), 1e-3), np.zeros((2, 1000))
-    sure[:, 0] = 1
-    assert spread("token_probabilities", [even]) == 1
-    # In the mean over a vocabulary, a distribution that has nothing to do with the other looks near.
-    assert np.abs(even - sure).mean() < 0.01 < 0.99 < distance([even], [sure], 1.0)
-    logits = np.array([0.0, 10.0, -10.0, -1e9])
-    assert spread("start_logits", [logits]) == pytest.approx(np.std([0, 10, -10]))
-    assert distance([logits + 1], [logits], spread("start_logits", [logits])) == pytest.approx(1 / np.std([0, 10, -10]))
-    assert spread("value", [np.array([0.25])]) == 0.25
-
-
 def test_forced(tmp_path):
     model = model_of(exported("all", "float32"))
     report = check(model, new_classifier(seed=1), force=True)
-    assert "answers differ" in report.failed and report.distance > FLOAT32.max_mean_difference
+    assert "answers differ" in report.failed and report.comparison.distance > FLOAT32.max_mean_difference
     with pytest.raises(ExportError, match="not finite"):  # what no limit is about cannot be forced
         task = new_classifier()
         task.classifier.bias.assign([0.0, np.nan, 0.0])
         export_tflite(task, tmp_path / "m.tflite", force=True)
+
+
+@pytest.mark.parametrize("name", [*EXAMPLES, "fill-mask"])
+def test_every_task_without_examples(name, tmp_path):
+    report = export_tflite(tiny_task(name), tmp_path / "m.tflite", recipe="float32", measure=False)
+    found = report.comparison
+    assert found.rows == (3 if name == "multiple-choice" else 1) * len(CHECK_TEXTS)
+    assert found.agreement == (None if name in ("regression", "similarity") else 1.0)
+    assert found.cosine == pytest.approx(1) and found.distance < 1e-5
+    assert (report.metrics, report.device, report.failed) == ({}, None, "")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_metrics_of_both_on_labelled_examples(name):
+    task, examples = tiny_task(name), EXAMPLES[name][1]
+    model = convert(task, FLOAT32, form="loop", length=None)
+    report = check(model, task, examples=examples)
+    expected = evaluate(task, examples, source="examples")
+    own = next(run.metrics for run, _ in RUNS if run.task == name)
+    assert next(iter(report.metrics)) in own
+    for metric, pair in report.metrics.items():
+        assert pair.keras == pytest.approx(expected[metric], nan_ok=True)
+        assert pair.difference == pytest.approx(pair.file - pair.keras, nan_ok=True)
+        assert pair.file == pytest.approx(pair.keras, abs=1e-3, nan_ok=True)
+    # Rows are those of the task: parts of passages, options, both texts of a pair.
+    assert report.comparison.rows == len(pipeline_of(task).prepare(examples).rows)
+
+
+def test_a_file_that_loses_too_much_of_its_metric():
+    texts = [*LINES, *CHECK_TEXTS]
+    lenient = dataclasses.replace(FLOAT32, max_mean_difference=1.0, clear_margin=2.0)
+    task, moved = classifier(), with_labels_moved(classifier())
+    examples = [
+        TextExample(text, None, answer.label) for text, answer in zip(texts, pipeline_of(moved)(texts), strict=True)
+    ]
+    model = model_of(exported("all", "float32"))
+    with pytest.raises(
+        ExportError, match=r"accuracy on the examples is 0\S*, the Keras model's 1: lower by more than 0\.08"
+    ):
+        check(model, moved, files_of=task, recipe=lenient, examples=examples)
+    report = check(model, moved, files_of=task, recipe=lenient, examples=examples, force=True)
+    assert report.metrics["accuracy"].keras == 1 and "lower by more" in report.failed
+    assert report.metrics["accuracy"].difference == report.metrics["accuracy"].file - 1 < -0.08
+
+
+def test_a_fixed_length_is_told_in_the_metrics():
+    """What a short file does not see costs it; the comparison of outputs is of the rows that it sees."""
+    text = "the mill " * 6 + "river"
+    task = new_classifier(seed=3)
+    [long] = task.encode([text])
+    label = task.labels[int(keras_probabilities(task, *long).argmax())]
+    model = convert(task, FLOAT32, form="loop", length=8)
+    files = associated_files(task, model, FLOAT32, form="loop", length=8)
+    report = check_export(
+        append_files(model, files),
+        model_bytes=len(model),
+        task=task,
+        recipe=FLOAT32,
+        examples=[TextExample(text, None, label)],
+    )
+    assert report.comparison.distance < 1e-5 and report.length == 8
+    assert report.metrics["accuracy"].keras == 1.0
+    cut = task.required_tokenizer.encode_batch([text], length=8)[0]
+    assert report.metrics["accuracy"].file == float(label == task.labels[int(keras_probabilities(task, *cut).argmax())])
+    assert len(long[0]) > 8
+
+
+def test_what_the_graph_holds_and_costs(tmp_path):
+    report = export_tflite(classifier(), tmp_path / "m.tflite", recipe="dynamic_int8")
+    dense = [count for count in report.operators if count.name == "FULLY_CONNECTED"]
+    assert {count.types for count in dense} >= {"float32, int8 → float32"}
+    assert sum(count.count for count in dense) == 6 + 3  # the block once, in the loop
+    assert report.float_operators is None and report.repeated_bytes == 0 and report.finite_outputs
+    assert report.device.latencies_ms.keys() == {16}  # of 16, 32, 64 and 128 those that the model takes
+    assert report.device.memory_growth_bytes > 0 < report.device.load_ms
+    assert (report.recipe, report.form, report.length) == ("dynamic_int8", "loop", None)
+
+
+def test_examples_that_cannot_be_used(tmp_path):
+    example = TextExample("a", None, "no")
+    for arguments, message in (
+        ({"examples": [example], "texts": ["a"]}, "expected one of the two"),
+        ({"examples": []}, "expected at least one example"),
+        ({"examples": [TextExample("a", None, "maybe")]}, "examples.*'maybe'"),
+        ({"examples": [TextExample("a")]}, "examples"),
+    ):
+        with pytest.raises(InputError, match=message):
+            export_tflite(classifier(), tmp_path / "m.tflite", **arguments)
+    with pytest.raises(InputError, match="no figures are taken of models for fill-mask"):
+        export_tflite(tiny_task("fill-mask"), tmp_path / "m.tflite", examples=["the [MASK]"])
+    assert list(tmp_path.iterdir()) == []

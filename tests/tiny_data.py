@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.training.run_config import ClassificationRun
+from albert_tf.training.task_runs import ClassificationRun
 
 WORDS = {"cold": "ice snow frost winter freezing blue", "warm": "fire sun summer lava heat red"}
 FILLERS = "the a very day and it is in of this"

@@ -58,13 +58,15 @@ def classifier(name: str = "all") -> Any:
     return new_classifier(CONFIGS[name])
 
 
-def exported(name: str = "all", recipe: str = "float32", form: str = "loop", length: int | None = None) -> Path:
+def exported(
+    name: str = "all", recipe: str = "float32", form: str = "loop", length: int | None = None, runtime: str = "litert"
+) -> Path:
     """The exported file of `classifier(name)`; tests must not change it."""
     from export.tflite import export_tflite
 
-    path = Path(_files.name) / f"{name}-{recipe}-{form}-{length}.tflite"
+    path = Path(_files.name) / f"{name}-{recipe}-{form}-{length}-{runtime}.tflite"
     if not path.exists():
-        export_tflite(classifier(name), path, recipe=recipe, form=form, length=length)
+        export_tflite(classifier(name), path, recipe=recipe, form=form, length=length, runtime=runtime, measure=False)
     return path
 
 

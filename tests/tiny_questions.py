@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from tiny_data import FILLERS, WORDS, TinyFiles
 
-from albert_tf.training.run_config import QuestionAnsweringRun
+from albert_tf.training.task_runs import QuestionAnsweringRun
 
 QUESTIONS = {"cold": "is it very cold", "warm": "the sun and a day of it"}
 

@@ -20,6 +20,10 @@ def add_parser(subparsers: Any) -> None:
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     export_saved_model.add_parser(kinds)
+    _add_tflite(kinds)
+
+
+def _add_tflite(kinds: Any) -> None:
     tflite = kinds.add_parser(
         "tflite",
         help="a .tflite file with tokenizer and labels inside",
@@ -42,12 +46,10 @@ def add_parser(subparsers: Any) -> None:
         help="texts, one a line, that int8 and int16x8 take their ranges from",
     )
     tflite.add_argument(
-        "--force", action="store_true", help="write the file also where its answers differ more than the recipe allows"
-    )
-    tflite.add_argument(
         "--runtime",
         default="litert",
-        help="litert (default), or mediapipe: opened by MediaPipe's TextClassifier as it is (unrolled, with metadata)",
+        help="litert (default); mediapipe or task-library: opened as it is by a class of MediaPipe Tasks (TextClassifier, "
+        "TextEmbedder) or of TFLite Task Library 0.4.4 (BertNLClassifier, BertQuestionAnswerer, TextEmbedder)",
     )
     tflite.add_argument(
         "--form",
@@ -55,8 +57,24 @@ def add_parser(subparsers: Any) -> None:
         "loops",
     )
     tflite.add_argument(
-        "--length", type=int, help="fix the input at this many tokens; default: any length, paying only for real tokens"
+        "--length",
+        type=_lengths,
+        metavar="TOKENS",
+        help="fix the input at this many tokens; several, as in 16,32,64,128: a signature for each on the same weights; "
+        "default: any length, paying only for real tokens",
     )
+    tflite.add_argument(
+        "--text-input",
+        action="store_true",
+        help="also write a signature that takes a string, for runtimes that link TensorFlow Text's operators",
+    )
+    _add_check(tflite)
+    tflite.add_argument("--overwrite", action="store_true", help="replace the output files")
+    tflite.set_defaults(run=run)
+
+
+def _add_check(tflite: argparse.ArgumentParser) -> None:
+    """The options of the comparison with the Keras model."""
     tflite.add_argument("--text-file", type=Path, help="texts, one a line, to compare the file and the model on")
     tflite.add_argument(
         "--examples",
@@ -66,15 +84,23 @@ def add_parser(subparsers: Any) -> None:
     )
     add_options(tflite, DATA_OPTIONS)
     tflite.add_argument("--json", type=Path, metavar="FILE", help="write the report here too")
-    tflite.add_argument("--overwrite", action="store_true", help="replace the output files")
-    tflite.set_defaults(run=run)
+    tflite.add_argument(
+        "--force", action="store_true", help="write the file also where its answers differ more than the recipe allows"
+    )
+
+
+def _lengths(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"expected numbers of tokens with commas between, got {text!r}") from error
 
 
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from albert_tf.errors import InputError
     from albert_tf.cli.export_report import report_tables
+    from albert_tf.errors import InputError
     from albert_tf.evaluation.report import write_json
     from albert_tf.files import refuse_existing
     from albert_tf.tasks.trained import load_task
@@ -98,6 +124,7 @@ def run(args: argparse.Namespace) -> int:
         texts=texts,
         examples=_examples(args, task.task, functools.partial(console.print, markup=False, highlight=False)),
         calibration=calibration,
+        text_input=args.text_input,
         force=args.force,
         overwrite=args.overwrite,
     )
@@ -119,7 +146,9 @@ def _examples(args: argparse.Namespace, task: str, say: Callable[[str], None]) -
     options = given_options(args, DATA_OPTIONS, task)
     if args.examples is None:
         if options:
-            raise InputError(f"--{next(iter(options)).replace('_', '-')}: says how --examples is read, which is not given")
+            raise InputError(
+                f"--{next(iter(options)).replace('_', '-')}: says how --examples is read, which is not given"
+            )
         return None
     if task not in READERS:
         raise InputError(f"--examples: expected a model for {', '.join(READERS)}; this one is for {task}")
