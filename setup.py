@@ -48,7 +48,7 @@ setup(
         "quantizer": ["ai-edge-quantizer>=0.10"],
         "hub": ["huggingface_hub>=0.24", "kagglehub>=0.3"],
         # What tests and benchmarks compare with.
-        "peers": ["keras-hub==0.32.0", "torch>=2.8", "transformers>=5"],
+        "peers": ["keras-hub==0.32.0", "onnx>=1.18", "onnxruntime>=1.22", "torch>=2.8", "transformers>=5"],
         "dev": [
             "ai-edge-quantizer>=0.10",
             "hypothesis",

@@ -32,6 +32,7 @@ class AlbertBackbone(keras.Model):
         all_layers: whether it returns every layer.
         rematerialize: recompute each block in the backward pass to save memory; see `AlbertEncoder`.
         dtype: a Keras dtype policy, such as "mixed_bfloat16".
+        trainable: whether its weights learn.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class AlbertBackbone(keras.Model):
         rematerialize: bool = False,
         dtype: Any = None,
         name: str = "backbone",
-        **kwargs: Any,
+        trainable: bool = True,
     ) -> None:
         if not isinstance(config, AlbertConfig):
             raise InputError(f"config: expected an AlbertConfig, got {type(config).__name__}")
@@ -67,7 +68,7 @@ class AlbertBackbone(keras.Model):
             outputs["pooled_output"] = pooler_layer(layer_outputs[-1][:, 0])
         if all_layers:
             outputs |= {"embedding_output": embedding_output, "layer_outputs": layer_outputs}
-        super().__init__(inputs, outputs, name=name, **kwargs)
+        super().__init__(inputs, outputs, name=name, trainable=trainable)
 
         # === Config ===
         self.config = config

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +16,16 @@ from albert_tf.errors import InputError
 _SCRATCH_SUFFIX = ".unfinished"
 # How often to try, where another process is putting its own in the same place, and what tells that.
 _TRIES = 20
+_UTF_16 = "it is in UTF-16, convert it to UTF-8"
+# How files begin that are taken for text, and what to do about it.
+_OTHER_FILES = {
+    b"\xff\xfe": _UTF_16,
+    b"\xfe\xff": _UTF_16,
+    b"\x1f\x8b": "it is packed by gzip, unpack it first",
+    b"\xfd7zXZ": "it is packed by xz, unpack it first",
+    b"BZh": "it is packed by bzip2, unpack it first",
+    b"PK\x03\x04": "it is a zip archive (also .xlsx is), give the text in it",
+}
 _SOMEBODY_ELSE = (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 
 
@@ -96,10 +107,10 @@ def _remove_unfinished(path: Path) -> None:
         lock = None
         try:
             lock = _locked(scratch) if scratch.suffix == _SCRATCH_SUFFIX else None
-            held = {entry.name for entry in scratch.iterdir()} if lock is not None else None
-            if held is None or held - {path.name, _aside_name(path)}:  # in use, or of another path that begins alike
+            held = None if lock is None else _own(scratch, path)
+            if held is None:  # in use, or of another path that begins alike
                 continue
-            if len(held) == 2 and not os.path.lexists(path):  # killed between the two renames
+            if {path.name, _aside_name(path)} <= held and not os.path.lexists(path):  # killed between the two renames
                 (scratch / _aside_name(path)).rename(path)
             shutil.rmtree(scratch, ignore_errors=True)
         except OSError:
@@ -107,6 +118,15 @@ def _remove_unfinished(path: Path) -> None:
         finally:
             if lock is not None:
                 os.close(lock)
+
+
+def _own(scratch: Path, path: Path) -> set[str] | None:
+    """The names of what a scratch folder holds; None where something in it is not of `path`."""
+    held = {entry.name for entry in scratch.iterdir()}
+    # Whoever writes a folder at the temporary path by `written_whole` has a scratch folder in this one.
+    nested = re.compile(re.escape(_scratch_prefix(path)) + f"[^.]*{re.escape(_SCRATCH_SUFFIX)}")
+    others = {name for name in held - {path.name, _aside_name(path)} if not nested.fullmatch(name)}
+    return None if others else held
 
 
 def _scratch_prefix(path: Path) -> str:
@@ -209,8 +229,11 @@ def read_text(path: str | Path) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
+        hint = next(
+            (hint for start, hint in _OTHER_FILES.items() if raw.startswith(start)), "convert the file to UTF-8"
+        )
         raise InputError(
-            f"{path}, line {line}: expected UTF-8 text, found byte 0x{raw[error.start]:02x}; convert the file to UTF-8"
+            f"{path}, line {line}: expected UTF-8 text, found byte 0x{raw[error.start]:02x}; {hint}"
         ) from error
 
 

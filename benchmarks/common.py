@@ -3,6 +3,8 @@
 import argparse
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,15 @@ def show(title: str, rows: list[dict[str, str]], figures: Any, json_file: Path |
     console.print(table)
     if json_file is not None:
         json_file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+def albert_tf(*words: Any) -> None:
+    """Runs the command line in a process of its own.
+
+    Raises:
+        CalledProcessError: it did not end with 0.
+    """
+    subprocess.run([sys.executable, "-m", "albert_tf.cli.main", *map(str, words)], check=True)
 
 
 def resident(field: str) -> int:

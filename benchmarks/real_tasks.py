@@ -116,7 +116,7 @@ def measured(task: Task, data: Path, folder: Path) -> dict[str, Any]:
     from albert_tf.inference.pipelines import pipeline_of
     from albert_tf.tasks.trained import load_task
     from albert_tf.training import finetune as finetuning
-    from albert_tf.training.run_config import RUNS
+    from albert_tf.training.task_runs import RUNS
 
     files = task.files(data, folder)
     run_class = next(run for run, _ in RUNS if run.task == task.task)

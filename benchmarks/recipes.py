@@ -21,8 +21,8 @@ import numpy as np
 
 from albert_tf import AlbertBackbone, AlbertConfig
 from albert_tf.data.tables import read_examples
+from export.device_graph import convert
 from export.quantization import RECIPES, Recipe
-from export.tflite import convert
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from test_parity_published import kokoro_weights  # how the published file names its weights

@@ -30,7 +30,7 @@ def train(settings: dict[str, Any]) -> None:
         pretrain(PretrainConfig(**settings), report=lambda line: print(line, flush=True))
     else:
         from albert_tf.training.finetune import finetune
-        from albert_tf.training.run_config import RUNS
+        from albert_tf.training.task_runs import RUNS
 
         run_class = next(run for run, _ in RUNS if run.task == command)
         finetune(run_class(**settings), report=lambda line: print(line, flush=True))

@@ -46,7 +46,7 @@ LIGHT = (
     "albert_tf.evaluation.html_report",
     "albert_tf.evaluation.report",
     "albert_tf.training.pretrain_config",
-    "albert_tf.training.run_config",
+    "albert_tf.training.task_runs",
     "albert_tf.cli.main",
     "export",
     "export.runtime",

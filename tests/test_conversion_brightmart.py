@@ -242,4 +242,4 @@ def test_it_is_exported(tmp_path: Path, form: str) -> None:
     for length in (None, 8):
         path = tmp_path / f"{length}.tflite"
         report = export_tflite(task, path, recipe="float32", form=form, length=length, texts=["a b c d", "g f", "e"])
-        assert report.max_difference < 1e-5
+        assert report.comparison.max_difference < 1e-5

@@ -57,7 +57,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "squad2": lambda: AlbertQuestionAnswerer(backbone(), head="squad2", no_answer_threshold=-1.5),
     "mask": lambda: AlbertMaskedLM(backbone(pooler=False)),
     "several labels": lambda: AlbertMultiLabelClassifier(backbone(), labels=LABELS, threshold=0.3),
-    "similarity": lambda: AlbertTextEmbedder(backbone(pooler=False), pooling="cls"),
+    "similarity": lambda: AlbertTextEmbedder(backbone(pooler=False), pooling="cls", projection_dim=5),
     "pairs": lambda: AlbertTextEmbedder(backbone(pooler=False), objective="softmax", labels=LABELS),
 }
 

@@ -1,13 +1,14 @@
 """`albert_tf.data.choices`: RACE and ARC files as they are found, and what is wrong with one."""
 
 import csv
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from albert_tf.data.choices import ChoiceExample, read_choices
+from albert_tf.data.choices import ChoiceExample, choice_of, read_choices
 from albert_tf.errors import InputError
 
 RACE: dict[str, Any] = {
@@ -92,6 +93,17 @@ def test_json_lines(tmp_path: Path) -> None:
         ChoiceExample("", "Which?", ("a", "b", "c", "d", "e"), 4),
         ChoiceExample("", "Who?", ("dog", "cat"), None),
     ]
+    for row, example in zip(rows, read_choices(tmp_path / "a.jsonl"), strict=True):
+        assert choice_of(row) == dataclasses.replace(example, answer=None)
+    labels = [f"L{number}" for number in range(30)]
+    many = {"question": "Which?", "choices": {"text": labels, "label": labels}, "answerKey": "L29"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(many))
+    with pytest.raises(InputError, match=r"line 1 .*: expected 2 to 26 options, found 30"):
+        read_choices(tmp_path / "a.jsonl")
+    for name, value in (("question", "\ud800"), ("options", ["a", "\ud800"]), ("passage", "\ud800")):
+        (tmp_path / "a.jsonl").write_text(json.dumps(rows[0] | {name: value}))
+        with pytest.raises(InputError, match=r"line 1.*is half of a surrogate pair"):
+            read_choices(tmp_path / "a.jsonl")
     (tmp_path / "a.jsonl").write_text(json.dumps(rows[0] | {"answer": "C"}))
     with pytest.raises(InputError, match=r"a.jsonl, line 1 \('Who\?'\): expected an answer from A to B, got 'C'"):
         read_choices(tmp_path / "a.jsonl")
@@ -107,6 +119,13 @@ def test_c3(tmp_path: Path) -> None:
     assert read_choices(tmp_path / "m.json") == [ChoiceExample("\n".join(passage[0]), "q?", ("a", "b", "c"), 2)]
     (tmp_path / "m.json").write_text(json.dumps([[["a"], [{"question": "q?", "choice": ["a", "b"], "answer": "x"}]]]))
     with pytest.raises(InputError, match=r"passage 1, question 1 \('q\?'\): expected an answer from A to B, got 'x'"):
+        read_choices(tmp_path / "m.json")
+    many = [str(number) for number in range(30)]
+    (tmp_path / "m.json").write_text(json.dumps([[["a"], [{"question": "q?", "choice": many, "answer": "29"}]]]))
+    with pytest.raises(InputError, match=r"question 1 \('q\?'\): expected 2 to 26 options, found 30"):
+        read_choices(tmp_path / "m.json")
+    (tmp_path / "m.json").write_text(json.dumps([[[None], [{"question": "q?", "choice": ["a", "b"], "answer": "a"}]]]))
+    with pytest.raises(InputError, match="passage 1: expected a string as the sentence, got null"):
         read_choices(tmp_path / "m.json")
     (tmp_path / "m.json").write_text("[[3]]")
     with pytest.raises(InputError, match="passage 1: expected a list of sentences and one of questions"):
@@ -124,8 +143,9 @@ def test_c3(tmp_path: Path) -> None:
         ({"options": [["red"], ["a", "b"]]}, r"question 1 .*: expected 2 to 26 options, found 1"),
         ({"options": [["red", "blue"]]}, 'as many lists in "options"'),
         ({"options": [["red", 1], ["a", "b"]]}, "expected a list of strings as options"),
-        ({"questions": [3, "b"]}, "question 1: expected a string as the question, got int"),
-        ({"article": None}, "expected a string as the passage, got NoneType"),
+        ({"questions": [3, "b"]}, "question 1: expected a string as the question, got 3"),
+        ({"article": None}, "expected a string as the passage, got null"),
+        ({"answers": ["9" * 5000, "A"]}, "question 1 .*: expected an answer from A to"),
         ({"questions": None}, 'expected an object with "questions"'),
     ],
     ids=str,

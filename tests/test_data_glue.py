@@ -88,7 +88,7 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
     assert glue_file(tmp_path / "any.tsv", GLUE_TASKS["RTE"], "dev") == tmp_path / "any.tsv"
     with pytest.raises(InputError, match=r"expected the folder of GLUE's MNLI with test_matched.tsv"):
         glue_file(tmp_path, GLUE_TASKS["MNLI"], "test")
-    with pytest.raises(InputError, match="no file: AX has none for train"):
+    with pytest.raises(InputError, match="--glue AX: GLUE has no file for train of it"):
         glue_file(tmp_path, GLUE_TASKS["AX"], "train")
 
 

@@ -142,6 +142,9 @@ def test_formats(tmp_path: Path) -> None:
     assert "'xml'" in fault(path, format="xml")
     assert read_examples(path, format="tsv") == [TextExample("a", None, "1")]
     assert "cannot read" in fault(tmp_path / "absent.tsv")
+    for suffix in (".gz", ".zip"):
+        assert "unpack it first" in fault(written(tmp_path, f"a.tsv{suffix}", b"\x1f\x8b"))
+    assert f"{tmp_path}: expected a file, got a folder" in fault(tmp_path)
 
 
 @settings(deadline=None, max_examples=150)

@@ -4,10 +4,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from albert_tf.data.schema import TextExample
-from albert_tf.data.similarity import SimilarityExample, belonging_together, read_similarity, scores_of
+from albert_tf.data.similarity import (
+    SimilarityExample,
+    belonging_together,
+    read_embedded,
+    read_similarity,
+    scores_of,
+)
 from albert_tf.errors import InputError
 
 
@@ -113,3 +120,46 @@ def test_scores() -> None:
         scores_of([TextExample("a", "b", "1"), TextExample("c", "d")], "x")
     with pytest.raises(InputError, match=r"x, row 1 \('a'\): expected a number as the label, got 'yes'"):
         scores_of([TextExample("a", "b", "yes")], "x")
+
+
+def embedded(folder: Path, text: str, vectors: Any) -> list[SimilarityExample]:
+    (folder / "texts.txt").write_text(text, encoding="utf-8")
+    np.save(folder / "vectors.npy", np.asarray(vectors), allow_pickle=True)
+    return read_embedded(folder / "texts.txt", folder / "vectors.npy")
+
+
+def test_texts_with_vectors(tmp_path: Path) -> None:
+    found = embedded(tmp_path, "a b\n\tc\n", np.float16([[1, 2, 3], [4, 5, 6]]))
+    assert [example.text for example in found] == ["a b", "\tc"]
+    np.testing.assert_array_equal([example.vector for example in found], [[1, 2, 3], [4, 5, 6]])
+
+
+@pytest.mark.parametrize(
+    ("text", "vectors", "expected"),
+    [
+        ("a\nb\n", np.ones((3, 2)), "vectors.npy: expected a row for each of the 2 lines of .*texts.txt, found 3"),
+        ("", np.ones((0, 2)), "vectors.npy: expected a row for each of the 0 lines"),
+        ("a\n \nb\n", np.ones((3, 2)), "texts.txt, line 2: expected a text, found a blank line"),
+        ("a\nb\n", [[1.0, 2.0], [np.nan, 1.0]], "vectors.npy, row 1: expected finite numbers that are not all 0"),
+        ("a\nb\n", [[0.0, 0.0], [1.0, 1.0]], "vectors.npy, row 0: expected finite numbers that are not all 0"),
+        ("a\n", [1.0], r"expected an array of float numbers \(texts, length of a vector\), found float64 \(1,\)"),
+        ("a\n", [[1, 2]], r"expected an array of float numbers .*, found int64 \(1, 2\)"),
+        ("a\n", np.array([[{}]], object), "vectors.npy: expected a NumPy file"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_texts_with_unusable_vectors(text: str, vectors: Any, expected: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=expected):
+        embedded(tmp_path, text, vectors)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x93NUMPY\x01\x00", b"\x93NUMPY\x01\x00\x04\x00{((\n", b"text\n", b"PK\x03\x04"]
+)
+def test_damaged_vectors(content: bytes, tmp_path: Path) -> None:
+    embedded(tmp_path, "a\n", np.ones((1, 2)))
+    (tmp_path / "vectors.npy").write_bytes(content)
+    with pytest.raises(InputError, match=r"vectors\.npy: expected a NumPy file"):
+        read_embedded(tmp_path / "texts.txt", tmp_path / "vectors.npy")
+    with pytest.raises(InputError, match=r"cannot read .*none\.npy: No such file"):
+        read_embedded(tmp_path / "texts.txt", tmp_path / "none.npy")

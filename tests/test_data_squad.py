@@ -67,6 +67,7 @@ def test_the_layouts_of_cmrc(tmp_path: Path) -> None:
             r"article 1, paragraph 1, question 1 \('Where\?'\): the answer 'the sea' is not in",
         ),
         (squad(qa(text="")), "the answer '' is not in the passage"),
+        (squad(qa(text=" ", start=3)), "the answer ' ' is not in the passage"),
         (squad(qa(), qa()), "question 2: the id '1' comes twice"),
         (squad(qa(text=3)), 'expected an answer with "text", a string'),
         (squad(qa(start="0")), '"answer_start", a number'),

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from albert_tf.data.schema import TextExample
@@ -154,6 +155,12 @@ def test_discovered_labels_are_sorted() -> None:
     assert labels("pos", "neg", "neg") == ["neg", "pos"]
 
 
+def test_what_is_wrong_with_labels_is_said_of_a_file() -> None:
+    for examples in ([TextExample("t", None, "a")], [TextExample("t")], [TextExample("t", None, "a\nb")]):
+        with pytest.raises(InputError, match=r"^train\.tsv: "):
+            discover_labels(examples, source="train.tsv")
+
+
 def test_discovered_labels_follow_a_label_file(tmp_path: Path) -> None:
     examples = [TextExample("t", None, label) for label in ("yes", "no", "no")]
     path = written(tmp_path, "labels.txt", "yes\r\nmaybe\r\nno\r\n")
@@ -192,6 +199,14 @@ def test_encode_labels() -> None:
         encode_labels(examples, ["no", "maybe"], "a.tsv")
     with pytest.raises(InputError, match=r"row 1 \('third'\) has no label"):
         encode_labels([TextExample("third")], ["no", "yes"], "a.tsv")
+
+
+def test_values_that_float32_cannot_square() -> None:
+    assert encode_values([TextExample("t", None, "-1e18")], "a.tsv") == [-1e18]
+    assert np.isfinite(np.square(np.float32(1e18)))
+    for label in ("1e300", "-1e20", "1e19"):
+        with pytest.raises(InputError, match=r"a\.tsv, row 1 \('t'\): expected a number of at most 1e\+18, got "):
+            encode_values([TextExample("t", None, label)], "a.tsv")
 
 
 def test_written_labels_are_read_back(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ PAIRS = (
     (ROOT / "docs/data.md", ROOT / "docs/data.zh-CN.md"),
     (ROOT / "docs/distributed.md", ROOT / "docs/distributed.zh-CN.md"),
     (ROOT / "docs/serving.md", ROOT / "docs/serving.zh-CN.md"),
+    (ROOT / "docs/device-runtimes.md", ROOT / "docs/device-runtimes.zh-CN.md"),
 )
 READMES = PAIRS[0]
 PAGES = [*(page for pair in PAIRS for page in pair), ROOT / "docs/architecture.md", ROOT / "docs/benchmarks.md"]
@@ -38,7 +39,7 @@ OPERATORS = set("|&;<>()")
 TIMEOUT_SECONDS = 300
 # Options in the text that are not of `albert-tf`: those of pip, of TensorBoard and of the benchmarks; others' as said.
 FOREIGN_OPTIONS = {
-    *("--no-deps", "--logdir", "--texts", "--turns", "--megabytes", "--files", "--batches", "--memory"),
+    *("--no-deps", "--logdir", "--texts", "--turns", "--megabytes", "--files", "--batches", "--memory", "--work"),
     *("--ntasks", "--ntasks-per-node", "--gpus-per-task"),  # of Slurm
     # of Apache Beam, as words end at an underscore here
     *("--runner", "--direct", "--flink", "--environment", "--project", "--region", "--temp", "--sdk"),

@@ -197,3 +197,38 @@ def test_a_loss_of_the_users_own() -> None:
     model.train_function = None
     with pytest.raises(InputError, match="goes with the model's own loss"):
         model.train_on_batch(x, y["label"])
+
+
+@pytest.mark.parametrize(
+    ("make", "batch"), [(classifier, classifier_batch), (chooser, chooser_batch)], ids=["classifier", "chooser"]
+)
+def test_targets_without_shares_are_a_whole_batch(make: Any, batch: Any) -> None:
+    """As a user of Keras gives them: the step of equal shares."""
+    x, y = batch()
+    stepped_models = []
+    for targets in (y, {name: value for name, value in y.items() if name != "scale"}):
+        model = make()
+        randomize(model, scale=0.1)
+        model.compile(AdamW(RATE))
+        losses = np.ravel(model.train_on_batch(x, targets))[0], np.ravel(model.test_on_batch(x, targets))[0]
+        stepped_models.append((losses, named_weights(model)))
+    (losses, weights), (plain_losses, plain_weights) = stepped_models
+    np.testing.assert_allclose(plain_losses, losses, rtol=1e-5)
+    for name, value in weights.items():
+        np.testing.assert_allclose(plain_weights[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_what_a_models_own_loss_cannot_take() -> None:
+    model = classifier()
+    model.compile(AdamW(RATE), run_eagerly=True)
+    x, y = classifier_batch()
+    with pytest.raises(InputError, match=r"needs targets by name: see AlbertTextClassifier\.training_losses"):
+        model.train_on_batch(x, y["label"])
+    with pytest.raises(InputError, match="targets: expected 'label' among them, got labels"):
+        model.train_on_batch(x, {"labels": y["label"]})
+    for call in (model.train_on_batch, model.test_on_batch):
+        with pytest.raises(InputError, match="sample_weight and class_weight go with a loss of your own"):
+            call(x, y, sample_weight=np.ones(7, np.float32))
+    model.accumulated_parts = 2
+    with pytest.raises(InputError, match="targets: expected 'scale' among them"):
+        model.train_on_batch(x, {"label": y["label"]})

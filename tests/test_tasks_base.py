@@ -19,6 +19,7 @@ from albert_tf.presets import save_preset
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tasks.classification import AlbertTextClassifier
 from albert_tf.tasks.pretraining import AlbertPretrainer
+from albert_tf.tasks.regression import AlbertTextRegressor
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 LABELS = ("cold", "warm", "温")
@@ -176,6 +177,15 @@ def test_what_is_not_a_checkpoint(tmp_path: Path) -> None:
         AlbertTextClassifier.from_pretrained(tmp_path / "nowhere", labels=LABELS)
     with pytest.raises(InputError, match="the folder is empty"):
         AlbertTextClassifier.from_pretrained(tmp_path, labels=LABELS)
+
+
+def test_a_new_head_has_to_be_asked_for(saved: Path) -> None:
+    """Also one that needs no setting."""
+    with pytest.raises(
+        InputError, match=r"no regression model; expected .* settings of a new head: classifier_dropout$"
+    ):
+        AlbertTextRegressor.from_pretrained(saved)
+    assert AlbertTextRegressor.from_pretrained(saved, classifier_dropout=0.1).head_is_new
 
 
 # === Tokenizer ===

@@ -116,6 +116,30 @@ def test_a_repeated_positive_is_no_negative() -> None:
     np.testing.assert_allclose(different, [np.log(2)] * 2, rtol=1e-5)
 
 
+def test_the_vectors_loss() -> None:
+    flat, vectors = vectors_of(5, 1)
+    wanted = np.random.default_rng(4).standard_normal((5, 16)).astype(np.float32) * 3
+    expected = 1 - (unit(vectors[:, 0]) * unit(wanted.astype(np.float64))).sum(-1)
+    found = encoder(objective="vectors").training_losses({"vector": wanted}, flat)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_projection() -> None:
+    model, plain = encoder(projection_dim=5, normalize=False), encoder(normalize=False)
+    weights = {name: np.asarray(variable, np.float64) for name, variable in model.named_weights().items()}
+    assert model.named_weights().keys() - plain.named_weights().keys() == {
+        "sentence_projection/kernel",
+        "sentence_projection/bias",
+    }
+    for name, variable in plain.named_weights().items():
+        variable.assign(weights[name])
+    expected = plain.embed(TEXTS) @ weights["sentence_projection/kernel"] + weights["sentence_projection/bias"]
+    np.testing.assert_allclose(model.embed(TEXTS), expected, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(model(model.required_tokenizer(TEXTS)), expected, rtol=0, atol=TOLERANCE)
+    with pytest.raises(InputError, match="projection_dim: expected a whole number from 1, or None; got 0"):
+        encoder(projection_dim=0)
+
+
 def test_the_softmax_loss() -> None:
     model = encoder(objective="softmax", labels=["no", "maybe", "yes"])
     weights = {name: np.asarray(variable, np.float64) for name, variable in model.named_weights().items()}
@@ -134,8 +158,10 @@ def test_the_softmax_loss() -> None:
         ({}, {"value": np.float32([5, 0])}, 2),
         ({"objective": "contrastive"}, {"texts": np.int32([[0, 1, 2], [3, 4, 5]])}, 3),
         ({"objective": "softmax", "labels": ["no", "yes"]}, {"label": np.int32([0, 1])}, 2),
+        ({"objective": "vectors", "projection_dim": 3}, {"vector": np.float32([[1, 2, 0], [0, 1, 3]])}, 1),
+        ({"projection_dim": 5}, {"value": np.float32([5, 0])}, 2),
     ],
-    ids=["cosine", "contrastive", "softmax"],
+    ids=["cosine", "contrastive", "softmax", "vectors", "cosine, projection"],
 )
 def test_training_changes_every_weight(settings: dict[str, Any], targets: dict[str, Any], rows: int) -> None:
     model = encoder(**settings)
@@ -152,7 +178,8 @@ def test_round_trip(tmp_path: Path) -> None:
     model = encoder(**settings)
     model.save_pretrained(tmp_path / "model")
     restored = AlbertTextEmbedder.from_pretrained(tmp_path / "model")
-    assert not restored.head_is_new and restored.settings() == settings | {"max_score": 5.0}
+    assert not restored.head_is_new
+    assert restored.settings() == settings | {"max_score": 5.0, "projection_dim": None}
     np.testing.assert_array_equal(restored.embed(TEXTS), model.embed(TEXTS))
     np.testing.assert_array_equal(
         restored.named_weights()["pair_classifier/kernel"], model.named_weights()["pair_classifier/kernel"]
@@ -164,6 +191,16 @@ def test_round_trip(tmp_path: Path) -> None:
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(loaded.embed(TEXTS), model.embed(TEXTS))
+
+
+def test_a_projection_goes_on_with_another_loss(tmp_path: Path) -> None:
+    model = encoder(objective="vectors", projection_dim=5)
+    model.save_pretrained(tmp_path / "model")
+    restored = AlbertTextEmbedder.from_pretrained(tmp_path / "model", objective="cosine")
+    assert not restored.head_is_new and restored.embedding_dim == 5
+    np.testing.assert_array_equal(restored.embed(TEXTS), model.embed(TEXTS))
+    other = AlbertTextEmbedder.from_pretrained(tmp_path / "model", objective="cosine", projection_dim=6)
+    assert other.head_is_new and other.embed(TEXTS).shape == (4, 6)
 
 
 def test_from_a_backbone_with_pooler(tmp_path: Path) -> None:
@@ -191,7 +228,7 @@ def test_mixed_precision_pools_in_float32() -> None:
     ("settings", "expected"),
     [
         ({"pooling": "max"}, "pooling: expected one of mean, cls; got 'max'"),
-        ({"objective": "triplet"}, "objective: expected one of cosine, contrastive, softmax; got 'triplet'"),
+        ({"objective": "triplet"}, "objective: expected one of cosine, contrastive, softmax, vectors; got 'triplet'"),
         ({"scale": 0}, "scale: expected a number above 0, got 0"),
         ({"max_score": "5"}, "max_score: expected a number above 0, got '5'"),
         ({"labels": ["a", "b"]}, "labels: are for the objective softmax, not for cosine"),

@@ -13,7 +13,15 @@ from tiny_models import DROPPING, example_inputs
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.errors import InputError
 from albert_tf.tasks.classification import AlbertTextClassifier
-from albert_tf.training.checkpoints import Progress, has_state, restore_state, save_state, saving
+from albert_tf.training.checkpoints import (
+    Progress,
+    UnsavedError,
+    folder_checksum,
+    has_state,
+    restore_state,
+    save_state,
+    saving,
+)
 from albert_tf.training.optimizers import AdamW
 
 PROGRESS = Progress(2, [{"loss": 0.5}, {"loss": 0.25}], 1, "digest")
@@ -71,15 +79,49 @@ def test_the_state_before_is_taken_where_the_newest_is_damaged(tmp_path: Path) -
     turned[-9] ^= 1
     for content in (whole[: len(whole) // 2], b"\0" * len(whole), bytes(turned), None):
         newest.write_bytes(content) if content is not None else newest.unlink()
+        before = (tmp_path / "state.before.safetensors").read_bytes()
         other = compiled(seed=9)
         assert has_state(newest) and restore_state(newest, other, lines.append) == PROGRESS
         assert int(other.optimizer.iterations) == 1
         assert lines.pop().startswith(f"{newest}: damaged (") and lines == []
+        assert newest.read_bytes() == before  # in its place, so that the damaged one is not kept
+        (tmp_path / "state.before.safetensors").write_bytes(before)
+    newest.write_bytes(b"x")
     (tmp_path / "state.before.safetensors").write_bytes(b"x")
     with pytest.raises(InputError, match="damaged training state"):
         restore_state(newest, compiled(), lines.append)
     newest.write_bytes(whole)
     assert restore_state(newest, compiled(), lines.append) == Progress(3) and lines == []
+
+
+def test_a_state_whose_other_files_are_damaged_is_not_taken(tmp_path: Path) -> None:
+    """Nor does it become the one before the next."""
+    model, lines = compiled(), []
+    for progress in (PROGRESS, Progress(3)):
+        step(model)
+        save_state(tmp_path / "state.safetensors", model, progress)
+
+    def unusable(progress: Progress) -> str | None:
+        return "its best is gone" if progress.round == 3 else None
+
+    assert restore_state(tmp_path / "state.safetensors", model, lines.append, unusable) == PROGRESS
+    assert lines == [f"{tmp_path / 'state.safetensors'}: damaged (its best is gone); the state before it is taken"]
+    save_state(tmp_path / "state.safetensors", model, Progress(4))
+    assert restore_state(tmp_path / "state.before.safetensors", model) == PROGRESS
+    with pytest.raises(InputError, match=r"damaged training state \(its best is gone\)"):
+        restore_state(tmp_path / "state.safetensors", model, lines.append, lambda progress: "its best is gone")
+
+
+def test_the_checksum_of_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "best"
+    assert folder_checksum(folder) == folder_checksum(tmp_path / "absent")
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "a").write_text("1")
+    known = {folder_checksum(folder)}
+    for name, text in (("deep/a", "2"), ("deep/a", ""), ("b", ""), ("b", "1")):
+        (folder / name).write_text(text)
+        known.add(folder_checksum(folder))
+    assert len(known) == 5
 
 
 def test_a_full_disk_keeps_both_states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,6 +137,14 @@ def test_a_full_disk_keeps_both_states(tmp_path: Path, monkeypatch: pytest.Monke
             saving(tmp_path, 3),
         ):
             save_state(tmp_path / "state.safetensors", model, Progress(3))
+        with (
+            pytest.raises(UnsavedError, match=r"cannot save round 1 \(.*best.*\); make room .* goes on from the start"),
+            saving(tmp_path, 1),
+        ):
+            model.save_pretrained(tmp_path / "best")
+        with pytest.raises(InputError, match=r"^exists already$") as other, saving(tmp_path, 1):
+            raise InputError("exists already")
+        assert not isinstance(other.value, UnsavedError)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["state.before.safetensors", "state.safetensors"]

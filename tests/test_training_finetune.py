@@ -25,7 +25,7 @@ from albert_tf.errors import InputError
 from albert_tf.evaluation.evaluate import evaluate
 from albert_tf.tasks.classification import AlbertTextClassifier
 from albert_tf.training import finetune, finetune_rounds
-from albert_tf.training.run_config import ClassificationRun
+from albert_tf.training.task_runs import ClassificationRun
 
 # === A finished run ===
 

@@ -56,6 +56,13 @@ def finished(data: Path, shape: Path, tmp_path_factory: pytest.TempPathFactory) 
     return out
 
 
+def test_rounds_are_shortened_to_the_steps_asked_for(data: Path, shape: Path, tmp_path: Path) -> None:
+    for steps, expected in ((3, [3]), (5, [3, 6])):
+        out = tmp_path / str(steps)
+        run_quietly(tiny_run(data, shape, out, steps=steps, round_steps=4))
+        assert [figures["step"] for figures in read_json(out / "history.json")] == expected
+
+
 def test_it_learns_what_the_text_has(finished: Path) -> None:
     history = read_json(finished / "history.json")
     assert [figures["step"] for figures in history] == [10, 20, 30]

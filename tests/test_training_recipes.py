@@ -2,7 +2,7 @@ import pytest
 
 from albert_tf.errors import InputError
 from albert_tf.training.recipes import RECIPES, find_recipe, recipe_fields
-from albert_tf.training.run_config import RUNS
+from albert_tf.training.task_runs import RUNS
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -3,12 +3,13 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tiny_data import TinyFiles, tiny_run
 
 from albert_tf.errors import InputError
-from albert_tf.training.run_folder import STATE_FILE, check_out, work_folder
+from albert_tf.training.run_folder import STATE_FILE, check_out, finished_before, remove_work, work_folder
 
 
 @pytest.fixture
@@ -93,6 +94,51 @@ def test_overwrite_forgets_an_interrupted_run(tiny_files: TinyFiles, tmp_path: P
     work_folder(tiny_run(tiny_files, tmp_path / "run", seed=1), overwrite=True)
     assert [path.name for path in work.iterdir()] == ["run.json"]
     assert json.loads((work / "run.json").read_text())["seed"] == 1
+
+
+def test_a_removal_that_was_interrupted_goes_on(
+    tiny_files: TinyFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At whatever file: what is left is still known for the state of a run."""
+    run, calls = tiny_run(tiny_files, tmp_path / "run"), []
+    unlink = Path.unlink
+
+    def interrupted(self: Path, *args: Any, **kwargs: Any) -> None:
+        calls.append(self.name)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        unlink(self, *args, **kwargs)
+
+    for at in (1, 2, 3):
+        work = started(tiny_files, tmp_path / "run")
+        (work / "state.before.safetensors").write_bytes(b"state")
+        calls.clear()
+        monkeypatch.setattr(Path, "unlink", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            remove_work(work)
+        monkeypatch.undo()
+        assert calls[-1] == "run.json" if at == 3 else calls[-1] != "run.json"
+        work_folder(run, overwrite=True)
+        assert [path.name for path in work.iterdir()] == ["run.json"]
+        remove_work(work)
+        assert not work.exists()
+
+
+def test_a_finished_run_is_known_by_the_files_that_both_folders_have(tiny_files: TinyFiles, tmp_path: Path) -> None:
+    run, lines = tiny_run(tiny_files, tmp_path / "run"), []
+    work = started(tiny_files, tmp_path / "run")
+    for folder, name in ((work, "events.2"), (tmp_path / "run", "events.1")):
+        (folder / "tensorboard").mkdir(parents=True)
+        (folder / "tensorboard" / name).touch()
+    (tmp_path / "run" / "run.json").write_text(run.to_json())
+    (tmp_path / "run" / "metrics.json").write_text('{"valid": {}}')
+    assert finished_before(run, lines.append) is None  # begun again with --overwrite
+    (tmp_path / "run" / "tensorboard" / "events.2").touch()
+    assert finished_before(dataclasses.replace(run, seed=1), lines.append) is None
+    assert work.exists() and lines == []
+    assert finished_before(run, lines.append) == {"valid": {}}
+    assert not work.exists() and lines == [f"{run.out}: was finished by an interrupted call; nothing is trained again"]
+    assert finished_before(run, lines.append) is None
 
 
 def test_a_run_that_ended_before_its_first_round_holds_nothing_to_keep(tiny_files: TinyFiles, tmp_path: Path) -> None:

@@ -25,17 +25,17 @@ from albert_tf.evaluation import html_tasks
 from albert_tf.tasks.classification import AlbertTextClassifier
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from albert_tf.training import pretrain, run_page
-from albert_tf.training.run_config import (
+from albert_tf.training.run_config import RunConfig
+from albert_tf.training.run_page import command_line
+from albert_tf.training.settings import Settings
+from albert_tf.training.task_runs import (
     ClassificationRun,
     MultiLabelRun,
     MultipleChoiceRun,
     RegressionRun,
-    RunConfig,
     SimilarityRun,
     TaggingRun,
 )
-from albert_tf.training.run_page import command_line
-from albert_tf.training.settings import Settings
 
 FIRST, LAST = ["Metrics", "Curves"], ["Most wrong", "Lengths", "Warnings", "Settings", "Environment", "Again"]
 HOSTILE = "the <script>alert('&\"')</script> \u202e fire שלום 😀 snow"

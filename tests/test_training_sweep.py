@@ -14,6 +14,7 @@ from tiny_data import PulledPlug, TinyFiles, flags, pull_plug, read_json, run_qu
 
 from albert_tf.errors import InputError
 from albert_tf.training import sweep
+from albert_tf.training.checkpoints import UnsavedError
 from albert_tf.training.sweep import Sweep, parse_sweep, run_sweep, summary_table
 
 QUIET: Any = {"report": lambda line: None}
@@ -70,18 +71,49 @@ def test_a_grid(tiny_files: TinyFiles, tmp_path: Path, capsys: pytest.CaptureFix
     assert not Path(saved["out"]).with_name("seed_0.training").exists()
 
 
+def test_runs_that_cannot_be_made(tiny_files: TinyFiles, tmp_path: Path) -> None:
+    """They do not keep the others from being made, and are told; with a full disk there is no going on."""
+    run, lines = short_run(tiny_files, tmp_path / "runs"), []
+    grid = parse_sweep(run, None, ["batch_tokens=3,64"])
+    summary = run_sweep(run, grid, report=lines.append)
+    assert summary["best"] == "batch_tokens=64/seed_0"
+    good, bad = summary["rows"]
+    assert good["failures"] == {} and list(bad["failures"]) == ["batch_tokens=3/seed_0"] and bad["diverged"] == 0
+    assert (
+        "--batch-tokens: expected at least the tokens of the longest example"
+        in bad["failures"]["batch_tokens=3/seed_0"]
+    )
+    assert any(line.startswith("failed: --batch-tokens: expected") for line in lines)
+    assert summary_table(summary, "title").columns[1]._cells == ["1", "0, 1 failed"]
+    run = short_run(tiny_files, tmp_path / "none", train=str(tmp_path / "absent.tsv"))
+    with pytest.raises(InputError, match=r"no run came to an end, the first because: cannot read .*absent\.tsv"):
+        run_sweep(run, Sweep((1, 2), {}), **QUIET)
+
+
+def test_a_full_disk_ends_a_sweep(tiny_files: TinyFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: Any, **kwargs: Any) -> None:
+        raise UnsavedError("no room")
+
+    run = short_run(tiny_files, tmp_path / "runs")
+    monkeypatch.setattr(sweep, "finetune", full)
+    with pytest.raises(UnsavedError, match="no room"):
+        run_sweep(run, Sweep((1, 2), {}), **QUIET)
+    assert not (tmp_path / "runs" / "summary.json").exists()
+
+
 def test_the_table() -> None:
     rows = [
         {"settings": {"learning_rate": 0.5}, "runs": {"a": {}, "b": {}}, "mean": {"loss": 1.0, "f1": 0.5}}
-        | {"deviation": {"f1": 0.125}, "diverged": 0},
-        {"settings": {"learning_rate": 2.0}, "runs": {}, "mean": {}, "deviation": {}, "diverged": 2},
+        | {"deviation": {"f1": 0.125}, "diverged": 0, "failures": {}},
+        {"settings": {"learning_rate": 2.0}, "runs": {}, "mean": {}, "deviation": {}}
+        | {"diverged": 2, "failures": {"c": "", "d": "", "e": ""}},
     ]
     text = io.StringIO()
     console = Console(width=100, file=text)
     console.print(summary_table({"metric": "f1", "rows": rows}, "title"))
     lines = [line.replace("│", " ").split() for line in text.getvalue().splitlines()]
     assert ["0.5", "2", "0.5000", "±", "0.1250", "1.0000"] in lines
-    assert ["2.0", "0,", "2", "diverged", "-", "-"] in lines
+    assert ["2.0", "0,", "2", "diverged,", "1", "failed", "-", "-"] in lines
 
 
 @pytest.mark.parametrize(

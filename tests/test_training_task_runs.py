@@ -1,4 +1,4 @@
-"""`albert_tf.training.run_config`: fields, flags and run.json say the same, and nothing unusable gets through."""
+"""`albert_tf.training.run_config` and `task_runs`: fields, flags and run.json agree; nothing unusable gets through."""
 
 import argparse
 import dataclasses
@@ -11,7 +11,7 @@ import pytest
 from tiny_data import flags
 
 from albert_tf.errors import InputError
-from albert_tf.training.run_config import ClassificationRun, SimilarityRun
+from albert_tf.training.task_runs import ClassificationRun, SimilarityRun
 
 BASE = {"train": "train.tsv", "out": "runs/x", "source": "albert.tar.gz"}
 FIELDS = dataclasses.fields(ClassificationRun)
@@ -142,7 +142,7 @@ def test_ranges(name: str, usable: list[Any], unusable: list[Any]) -> None:
         assert getattr(ClassificationRun(**BASE | {name: value}), name) == value
     for value in [*unusable, math.nan, math.inf]:
         with pytest.raises(
-            InputError, match=rf"{ClassificationRun.flag_name(name)}: expected a number .*, got {value}"
+            InputError, match=rf"{ClassificationRun.flag_name(name)}: expected a (finite )?number .*, got {value}"
         ):
             ClassificationRun(**BASE | {name: value})
 

@@ -13,6 +13,7 @@ from tiny_exports import BASE, new_classifier
 
 from albert_tf.data.schema import TextExample
 from albert_tf.errors import InputError
+from albert_tf.training.task_runs import ClassificationRun
 from albert_tf.training.tasks.classification import FinetuneClassification, class_weights
 
 LABELS = ("a", "b", "c")
@@ -32,6 +33,20 @@ def test_weights_that_are_none(asked: str) -> None:
         class_weights(asked, [0, 1, 2], LABELS)
     with pytest.raises(InputError, match="--class-weights balanced: the label 'b' has no example"):
         class_weights("balanced", [0, 2], LABELS)
+
+
+def test_a_run_begins_without_the_temperature_of_its_source(tmp_path: Path) -> None:
+    """It was fitted to other weights than those to come."""
+    from albert_tf.tasks.classification import AlbertTextClassifier
+
+    plain = new_classifier()
+    source = AlbertTextClassifier(plain.backbone, plain.tokenizer, labels=LABELS, temperature=2.0)
+    source.save_pretrained(tmp_path / "source")
+    assert AlbertTextClassifier.from_pretrained(tmp_path / "source").temperature == 2.0
+    run = ClassificationRun(train="t.tsv", out="run", source="x")
+    settings = FinetuneClassification().head_settings(run, [TextExample("t", None, label) for label in LABELS])
+    begun = AlbertTextClassifier.from_pretrained(tmp_path / "source", **settings)
+    assert begun.temperature == 1.0 and not begun.head_is_new
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

@@ -12,7 +12,7 @@ from tiny_exports import new_classifier
 
 from albert_tf.errors import InputError
 from albert_tf.tasks.multi_label import AlbertMultiLabelClassifier
-from albert_tf.training.run_config import MultiLabelRun
+from albert_tf.training.task_runs import MultiLabelRun
 
 LABELS = list(WORDS)
 

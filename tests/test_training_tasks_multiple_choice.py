@@ -22,7 +22,7 @@ from albert_tf.inference.multiple_choice import MultipleChoicePipeline
 from albert_tf.inference.runner import Prepared
 from albert_tf.tasks.multiple_choice import AlbertMultipleChoice
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
-from albert_tf.training.run_config import MultipleChoiceRun
+from albert_tf.training.task_runs import MultipleChoiceRun
 from albert_tf.training.tasks.multiple_choice import FinetuneMultipleChoice
 from export.runtime import TFLiteRunner
 from export.tflite import export_tflite

@@ -26,7 +26,7 @@ from albert_tf.tasks.question_answering import AlbertQuestionAnswerer
 from albert_tf.tasks.trained import load_task
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from albert_tf.training import finetune_rounds
-from albert_tf.training.run_config import QuestionAnsweringRun
+from albert_tf.training.task_runs import QuestionAnsweringRun
 from albert_tf.training.tasks.question_answering import FinetuneQuestionAnswering, language_of
 from export.runtime import TFLiteRunner
 from export.tflite import export_tflite
@@ -168,7 +168,7 @@ def test_wrong_use_of_predict(run_folder: Path, capsys: pytest.CaptureFixture[st
     passage.write_text("the mill", encoding="utf-8")
     file.write_text('{"question": "what?", "context": "a"}\n{"question": "what?"}\n', encoding="utf-8")
     for words, message in (
-        (["--question", "what?"], '--text number 1: expected an object with a "question" and a "context"'),
+        (["--question", "what?"], '--question number 1: expected an object with a "question" and a "context"'),
         (["--context-file", str(passage), "--question", " "], "expected a question, found a blank one"),
         (["--file", str(file)], "line 2: expected an object .*'context' is missing"),
         (["--context-file", str(passage), "--file", str(file)], 'line 1: a question with a "context" of its own'),
@@ -266,7 +266,8 @@ def test_what_cannot_be_trained_on(model: AlbertQuestionAnswerer) -> None:
     task = FinetuneQuestionAnswering()
     run = QuestionAnsweringRun(train="train.json", out="run", source="x")
     with pytest.raises(InputError, match=r"train\.json: expected questions with answers, found none"):
-        task.head_settings(run, [QuestionExample("1", "a", "b")])
+        unanswered = [QuestionExample("1", "a", "b")]
+        task.training_rows(model, unanswered, QuestionAnsweringPipeline(model).prepare(unanswered), "train.json")
     examples = [QuestionExample("q7", "the mill\u200b", "What?", (Answer("\u200b", 8),))]
     prepared = QuestionAnsweringPipeline(model).prepare(examples)
     with pytest.raises(InputError, match=r"train\.json: question q7: the tokenizer leaves nothing of the answer"):

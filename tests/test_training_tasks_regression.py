@@ -12,7 +12,7 @@ from albert_tf.data.tables import read_examples
 from albert_tf.errors import InputError
 from albert_tf.evaluation.evaluate import evaluate
 from albert_tf.tasks.regression import AlbertTextRegressor
-from albert_tf.training.run_config import RegressionRun
+from albert_tf.training.task_runs import RegressionRun
 from export.runtime import TFLiteRunner
 from export.tflite import export_tflite
 

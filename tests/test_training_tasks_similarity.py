@@ -18,7 +18,8 @@ from albert_tf.evaluation.evaluate import evaluate
 from albert_tf.inference.similarity import SimilarityPipeline
 from albert_tf.tasks.similarity import AlbertTextEmbedder
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
-from albert_tf.training.run_config import RunConfig, SimilarityRun
+from albert_tf.training.run_config import RunConfig
+from albert_tf.training.task_runs import SimilarityRun
 from albert_tf.training.tasks.similarity import FinetuneSimilarity
 from export.runtime import TFLiteRunner
 from export.tflite import export_tflite
@@ -105,6 +106,34 @@ def test_from_labels_by_softmax_and_on(tiny_files: TinyFiles, scored: Path, tmp_
     assert AlbertTextEmbedder.from_pretrained(tmp_path / "sts").labels == ()
 
 
+def test_from_vectors_to_a_file(tiny_files: TinyFiles, tmp_path: Path) -> None:
+    """The teacher: sums of random vectors, one for each word."""
+    texts = [text for text, _ in separable_rows(300)]
+    random = np.random.default_rng(0)
+    words = {word: random.standard_normal(12) for word in sorted({word for text in texts for word in text.split()})}
+    (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
+    teacher = np.stack([sum(words[word] for word in text.split()) for text in texts])
+    np.save(tmp_path / "vectors.npy", teacher.astype(np.float16))
+    run = similarity_run(
+        tiny_files,
+        tmp_path / "run",
+        tmp_path / "texts.txt",
+        loss="vectors",
+        vectors=str(tmp_path / "vectors.npy"),
+        epochs=20.0,
+    )
+    run_quietly(run)
+    trained = AlbertTextEmbedder.from_pretrained(tmp_path / "run")
+    assert trained.embedding_dim == 12
+    unit = teacher / np.linalg.norm(teacher, axis=1, keepdims=True)
+    cosines = (trained.embed(texts) * unit).sum(-1)
+    constant = unit.mean(0) / np.linalg.norm(unit.mean(0))
+    assert cosines.mean() > 0.9 > (unit @ constant).mean() + 0.1
+    export_tflite(trained, tmp_path / "m.tflite", recipe="float32")
+    on_file = TFLiteRunner(tmp_path / "m.tflite")(texts[:4])
+    np.testing.assert_allclose(on_file, trained.embed(texts[:4]), rtol=0, atol=1e-5)
+
+
 def examples_of(*rows: tuple[str, ...], label: str | None = None) -> list[SimilarityExample]:
     return [SimilarityExample(row[0], row[1], label, row[2] if len(row) > 2 else None) for row in rows]
 
@@ -152,8 +181,16 @@ def test_rows_and_targets() -> None:
     assert (found.rows_per_example, list(found.targets["value"])) == (2, [2.5])
     found = rows_of(examples_of(("a", "b"), label="y"), objective="softmax", labels=["x", "y"])
     assert list(found.targets["label"]) == [1]
+    vectors = [SimilarityExample(text, vector=np.float16([n, 1])) for n, text in enumerate("ab")]
+    found = rows_of(vectors, objective="vectors", projection_dim=2)
+    assert found.rows_per_example == 1 and found.targets["vector"].tolist() == [[0, 1], [1, 1]]
+    with pytest.raises(InputError, match=r"--projection-dim 3: the vectors in v\.npy have the length 2"):
+        run = SimilarityRun(train="t.txt", out="r", source="x", loss="vectors", vectors="v.npy", projection_dim=3)
+        FinetuneSimilarity().head_settings(run, vectors)
     with pytest.raises(InputError, match=r"t.tsv, row 1 \('a'\): the second and the third text are the same"):
         rows_of(examples_of(("a", "the mill", " The mill")), objective="contrastive")
+    with pytest.raises(InputError, match=r"t\.tsv: expected pairs of two different texts, found none"):
+        rows_of(examples_of(("the mill", " The mill")))
 
 
 @pytest.mark.parametrize(
@@ -165,7 +202,10 @@ def test_rows_and_targets() -> None:
         ({"label_file": "x"}, "--label-file goes with --loss softmax, not with cosine"),
         ({"scale": 0.0}, "--scale: expected a number above 0"),
         ({"max_score": 0.0}, "--max-score: expected a number above 0"),
-        ({"loss": "triplet"}, "--loss: expected one of cosine, contrastive, softmax; got 'triplet'"),
+        ({"loss": "triplet"}, "--loss: expected one of cosine, contrastive, softmax, vectors; got 'triplet'"),
+        ({"loss": "vectors"}, "--vectors FILE and --loss vectors go together"),
+        ({"vectors": "v.npy"}, "--vectors FILE and --loss vectors go together"),
+        ({"projection_dim": 0}, "--projection-dim: expected a number at least 1"),
     ],
     ids=str,
 )

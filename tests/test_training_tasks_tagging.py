@@ -20,7 +20,7 @@ from albert_tf.evaluation.evaluate import evaluate
 from albert_tf.inference.tagging import TaggingPipeline
 from albert_tf.tasks.token_classification import AlbertTokenClassifier
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
-from albert_tf.training.run_config import TaggingRun
+from albert_tf.training.task_runs import TaggingRun
 from albert_tf.training.tasks.tagging import FinetuneTagging
 from export.runtime import TFLiteRunner
 from export.tflite import export_tflite

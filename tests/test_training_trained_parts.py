@@ -13,7 +13,7 @@ from albert_tf.errors import InputError
 from albert_tf.tasks.classification import AlbertTextClassifier
 from albert_tf.training.compiling import compile_model
 from albert_tf.training.optimizers import AdamW
-from albert_tf.training.run_config import ClassificationRun
+from albert_tf.training.task_runs import ClassificationRun
 from albert_tf.training.trained_parts import choose_trained_parts, rate_factors
 
 OWN_LAYERS = dataclasses.replace(TINY, sharing="none")

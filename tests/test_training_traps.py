@@ -13,7 +13,7 @@ from albert_tf.data.schema import TextExample
 from albert_tf.tasks.classification import AlbertTextClassifier
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from albert_tf.tokenization.wordpiece import WordPieceVocabulary
-from albert_tf.training.run_config import ClassificationRun, QuestionAnsweringRun
+from albert_tf.training.task_runs import ClassificationRun, QuestionAnsweringRun
 from albert_tf.training.tasks.finetune_task import TrainingRows
 from albert_tf.training.traps import report_start, traps
 
@@ -44,7 +44,7 @@ def lines(
     model.source_settings = None if source_labels is None else {"labels": list(source_labels)}
     if hidden_dim is not None:  # as wide as xlarge without its memory
         model.backbone.config = dataclasses.replace(config, hidden_dim=hidden_dim)
-    start = {"source": "albert"} | fields
+    start = {"source": "albert", "max_length": config.max_sequence_length} | fields
     run = ClassificationRun.of(train="train.tsv", out="out", **start)
     examples = [TextExample(text, label="a") for text in texts]
     return traps(run, model, examples, TrainingRows(tokenizer.encode_batch(texts), {}))
@@ -87,6 +87,7 @@ def test_a_sound_run_is_told_nothing() -> None:
         ),
         ({"labels": ("10", "2", "3")}, "labels are numbers out of order: 10, 2, 3"),
         ({"source_labels": ("b", "a")}, r"the checkpoint's head has these labels in another order \(b, a\)"),
+        ({"max_length": 513}, f"--max-length 513: the model takes {TINY.max_sequence_length} tokens, so longer texts"),
         ({"recipe": "cola"}, "--recipe cola: its 5,336 steps are 42688 passes over these 2 examples"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -102,7 +103,7 @@ def test_a_head_that_is_kept_has_its_labels_in_order() -> None:
     model = AlbertTextClassifier(AlbertBackbone(NO_DROPOUT), tokenizer, labels=("b", "a"))
     randomize(model)
     model.head_is_new, model.source_config, model.source_settings = False, NO_DROPOUT, {"labels": ["b", "a"]}
-    run = ClassificationRun(train="t", out="o", source="albert")
+    run = ClassificationRun(train="t", out="o", source="albert", max_length=12)
     assert traps(run, model, [TextExample("snow")], TrainingRows(tokenizer.encode_batch(["snow"]), {})) == []
 
 

@@ -94,6 +94,8 @@ def test_a_backbone_needs_a_config() -> None:
     for wrong in (None, FIELDS):
         with pytest.raises(InputError, match="config"):
             AlbertBackbone(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'dropout'"):  # Keras takes any, and says nothing
+        AlbertBackbone(AlbertConfig(**FIELDS), dropout=0.5)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("task", [None, "run", 5])

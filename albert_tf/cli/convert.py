@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from albert_tf.config import ACTIVATIONS, CONFIGS, AlbertConfig
 from albert_tf.conversion.archive import is_archive_file
-from albert_tf.conversion.checkpoint import Checkpoint, Weights
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, settings_in_weights
 from albert_tf.conversion.detect import PRESET, READABLE
 from albert_tf.conversion.huggingface import FORM as HUGGING_FACE
 from albert_tf.conversion.huggingface import write_huggingface
@@ -160,7 +160,10 @@ def run(args: argparse.Namespace) -> int:
         from albert_tf.evaluation.parity import check_written
 
         written = load_checkpoint(args.out)
-        check_written(checkpoint.weights, written)
+        weights = checkpoint.weights
+        if args.to != PRESET_NAME:
+            weights, _ = settings_in_weights(weights, checkpoint.task)
+        check_written(weights, written)
         _verify(written)
     return 0
 

@@ -92,7 +92,7 @@ def _demo(name: str, folder: Path, console: Any, *, overwrite: bool) -> tuple[di
     finetune(config, overwrite=overwrite, report=say)
     task = AlbertTextClassifier.from_pretrained(folder)
     file = folder.with_suffix(".tflite")
-    export_report = export_tflite(task, file, recipe="dynamic_int8", overwrite=overwrite)
+    export_report = export_tflite(task, file, recipe="dynamic_int8", measure=False, overwrite=overwrite)
 
     examples = read_examples(dev)
     runner = TFLiteRunner(file)
@@ -140,7 +140,7 @@ def _run_config(name: str, folder: Path, train: str, dev: str, *, overwrite: boo
     from albert_tf.data.tables import read_examples
     from albert_tf.files import written_whole
     from albert_tf.tokenization.training import train_sentencepiece
-    from albert_tf.training.run_config import ClassificationRun
+    from albert_tf.training.task_runs import ClassificationRun
 
     inputs = folder.parent / f"{folder.name}.inputs"
     with written_whole(inputs, overwrite=overwrite) as temporary:

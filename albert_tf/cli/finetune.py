@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from albert_tf.training.run_config import RUNS, RunConfig
+from albert_tf.training.run_config import RunConfig
+from albert_tf.training.task_runs import RUNS
 
 EXAMPLE = "example: albert-tf finetune {task} --train {train} --from albert_base_v2.tar.gz --out runs/{task}"
 # What others take is a table.

@@ -68,7 +68,7 @@ def _from_options(args: argparse.Namespace, task: PredictTask) -> Iterator[Place
         option = "--pair" if task.plain else "--text"
         raise InputError(f"{option}: this model takes {task.expected}")
     for number, texts in enumerate(zip(*given, strict=True), start=1):
-        yield f"--text number {number}", dict(zip(task.plain, texts, strict=False))
+        yield f"--{task.plain[0]} number {number}", dict(zip(task.plain, texts, strict=False))
 
 
 def _plain(lines: Iterator[str], source: str, task: PredictTask) -> Iterator[Place]:

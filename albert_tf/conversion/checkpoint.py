@@ -19,6 +19,7 @@ come with (H the encoder's width, L labels):
 import contextlib
 import dataclasses
 import json
+import math
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,10 @@ def checked_task(saved: Any, source: str) -> dict[str, Any]:
         raise InputError(f"{source}: labels: expected a list of names, found {labels!r}")
     if rate is not None and (isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate < 1):
         raise InputError(f"{source}: classifier_dropout: expected a rate in [0, 1), found {rate!r}")
+    temperature = saved["settings"].get("temperature", 1.0)
+    number = isinstance(temperature, (int, float)) and not isinstance(temperature, bool)
+    if not number or not 0 < temperature < math.inf:
+        raise InputError(f"{source}: temperature: expected a number above 0, found {temperature!r}")
     return saved
 
 
@@ -154,16 +159,34 @@ def answering_task(weights: Mapping[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def settings_left_out(task: dict[str, Any] | None, kept: Collection[str] = ()) -> list[str]:
-    """The settings of a task that a form has no place for, in words; none where all that is set is in `kept`."""
-    settings = (task or {}).get("settings", {})
+def settings_in_weights(
+    weights: Weights, task: dict[str, Any] | None, kept: Collection[str] = ()
+) -> tuple[Weights, list[str]]:
+    """What a form has of a task's settings that it has no place for.
+
+    Args:
+        weights: our names.
+        task: as in `Checkpoint`.
+        kept: the settings that the form has a place for.
+
+    Returns:
+        The weights, those of a classifier's head divided by its temperature, as logits are: so they give the same
+        probabilities without one. And in words the settings that are in the weights or left out.
+    """
+    settings = dict((task or {}).get("settings", {}))
+    notes = []
+    temperature = settings.pop("temperature", 1.0)
+    if temperature != 1.0:
+        head = {name: weight for name, weight in weights.items() if _part(name) == "classifier"}
+        weights = weights | {name: weight / np.float32(temperature) for name, weight in head.items()}
+        notes.append(f"the temperature {temperature:g} is in the head: its weights are divided by it")
     left = {name: value for name, value in settings.items() if name not in kept and value not in (None, [])}
     if left.get("classifier_dropout") == _USUAL_DROPOUT:
         del left["classifier_dropout"]
-    if not left:
-        return []
-    told = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in left.items())
-    return [f"settings of the task are left out: {told}"]
+    if left:
+        told = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in left.items())
+        notes.append(f"settings of the task are left out: {told}")
+    return weights, notes
 
 
 def unnamed_labels(count: int) -> list[str]:

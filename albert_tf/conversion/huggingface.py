@@ -18,7 +18,7 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion.assign import check_shapes, listing
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, settings_left_out, written_checkpoint
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, settings_in_weights, written_checkpoint
 from albert_tf.conversion.grouped import grouped_config, projection_shapes, with_projection, without_identity
 from albert_tf.conversion.huggingface_config import (
     CONFIG_NAME,
@@ -159,6 +159,7 @@ def write_huggingface(
     """
     folder = Path(folder)
     grouped = grouped_config(config, "Hugging Face")
+    weights, left_out = settings_in_weights(weights, task, ("labels", "classifier_dropout", "head"))
     architecture = _architecture(weights)
     settings = (task or {}).get("settings", {})
     fields = fields_of(grouped, architecture, settings.get("classifier_dropout"))
@@ -173,7 +174,7 @@ def write_huggingface(
     differences = ["no dropout after the feed-forward half of a layer"] if config.hidden_dropout else []
     if architecture == "AlbertModel" and "pooler/kernel" not in weights:
         differences.append("AlbertModel makes a pooler of its own, which is untrained: pooler_output means nothing")
-    differences += settings_left_out(task, ("labels", "classifier_dropout", "head"))
+    differences += left_out
     what = "a Hugging Face checkpoint"
     with written_checkpoint(folder, WEIGHTS_FILE, what, config, weights, overwrite=overwrite) as temporary:
         text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"

@@ -147,7 +147,9 @@ def _head_shapes(width: int, task: str, settings: dict[str, Any], path: Path) ->
     if task == "multiple-choice":
         return _dense("multiple_choice", width, 1)
     if task == "similarity":
-        return _dense("pair_classifier", 3 * width, len(labels)) if labels else {}
+        length = settings.get("projection_dim")
+        projection = {} if length is None else _dense("sentence_projection", width, length)
+        return projection | (_dense("pair_classifier", 3 * (length or width), len(labels)) if labels else {})
     if settings.get("head", "span") == "span":
         return _dense("question_answering", width, 2)
     return {

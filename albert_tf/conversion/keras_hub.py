@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion.assign import check_shapes
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, settings_left_out, unnamed_labels, written_checkpoint
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, settings_in_weights, unnamed_labels, written_checkpoint
 from albert_tf.conversion.grouped import grouped_config, projection_shapes, with_projection, without_identity
 from albert_tf.conversion.hdf5 import hdf5_tensors_in, hdf5_written
 from albert_tf.conversion.keras_hub_files import (
@@ -153,10 +153,11 @@ def write_keras_hub(
     folder = Path(folder)
     grouped = _expressible(config, weights)
     class_name, notes = _task_of(config, weights)
+    weights, left_out = settings_in_weights(weights, task, ("labels", "classifier_dropout", "head"))
     settings = (task or {}).get("settings", {})
     if settings.get("labels") and class_name == TEXT_CLASSIFIER:
         notes.append("the labels' names are left out: KerasHub has no place for them")
-    notes += settings_left_out(task, ("labels", "classifier_dropout", "head"))
+    notes += left_out
     if tokenizer is not None and tokenizer.vocabulary.kind != "sentencepiece":
         notes.append("the tokenizer is left out: KerasHub's AlbertTokenizer has SentencePiece models only")
         tokenizer = None

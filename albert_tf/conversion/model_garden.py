@@ -17,7 +17,7 @@ import numpy as np
 
 from albert_tf.config import CONFIGS, AlbertConfig
 from albert_tf.conversion.assign import listing
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, answering_task, settings_left_out, written_checkpoint
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, answering_task, settings_in_weights, written_checkpoint
 from albert_tf.conversion.model_garden_config import MASKED_LM_ACTIVATION, Fields, params_fields, saved_model_fields
 from albert_tf.conversion.model_garden_tables import (
     AXES,
@@ -174,6 +174,7 @@ def write_model_garden(
     """
     folder = Path(folder)
     refuse_patterns(folder)
+    weights, left_out = settings_in_weights(weights, task, ("labels", "head"))
     what = "a Model Garden checkpoint"
     with written_checkpoint(folder, "checkpoint", what, config, weights, overwrite=overwrite) as temporary:
         objects = _objects(config, weights, source=f"weights for {folder}")
@@ -188,8 +189,7 @@ def write_model_garden(
         differences.append('"gelu" is the tanh form; build AlbertEncoder with activation=tf_keras.activations.gelu')
     if labels := (task or {}).get("settings", {}).get("labels"):
         differences.append(f"labels have numbers only: {', '.join(labels)}")
-    differences += settings_left_out(task, ("labels", "head"))
-    return differences
+    return differences + left_out
 
 
 def _matched(graph: ObjectGraph, parts: Mapping[str, Part]) -> tuple[dict[str, str], dict[str, int]]:

@@ -15,7 +15,7 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion.assign import listing
 from albert_tf.conversion.brightmart import BRIGHTMART, MARKS
-from albert_tf.conversion.checkpoint import Checkpoint, Weights, answering_task, settings_left_out, written_checkpoint
+from albert_tf.conversion.checkpoint import Checkpoint, Weights, answering_task, settings_in_weights, written_checkpoint
 from albert_tf.conversion.stored import read_largest_first
 from albert_tf.conversion.tf1_files import Files, Reader, locate, refuse_patterns, write_variables
 from albert_tf.conversion.tf1_tables import AXES, GOOGLE, Variable, table_of_file, table_of_weights
@@ -112,10 +112,11 @@ def write_tf1(
             f"weights for {folder}: a TF1 checkpoint of {layout.form} has no such head: no variable for "
             f"{listing(homeless) or 'none'}; missing {listing(missing) or 'none'}"
         )
+    weights, left_out = settings_in_weights(weights, task, ("labels", "head"))
     differences = []
     if labels := (task or {}).get("settings", {}).get("labels"):
         differences.append(f"labels have no names; in their order they are {', '.join(labels)}")
-    differences += settings_left_out(task, ("labels", "head"))
+    differences += left_out
     mark, what = f"{PREFIX}.index", "a TF1 checkpoint"
     with written_checkpoint(folder, mark, what, config, weights, overwrite=overwrite) as temporary:
         values = {variable.name: _theirs(weights[ours], variable) for ours, variable in table.items()}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from albert_tf.data.rows import json_object, split_lines, start_of
+from albert_tf.data.rows import json_object, split_lines, start_of, text_in
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, read_text
 
@@ -79,14 +79,14 @@ def read_choices(path: str | Path, *, left_out: list[str] | None = None) -> list
 
 
 def choice_of(record: Mapping[str, Any]) -> ChoiceExample:
-    """The question in a JSON object: "question", a list of "options", and maybe the "passage" it is about (also called
-    "article" or "context"); an answer in it is not looked at.
+    """The question in a JSON object, as a line of a `.jsonl` file has it: "question", a list of "options", and maybe the
+    "passage" it is about (also called "article" or "context"); an answer in it is not looked at.
 
     Raises:
         InputError: the object has no such question.
     """
-    context = next((record[name] for name in _PASSAGES if name in record), "")
-    return _example(context, record.get("question"), record.get("options"), None, "the object")
+    context, question, options, _ = _question_in(record)
+    return _example(context, question, options, None, "the object")
 
 
 def _files(path: Path) -> list[Path]:
@@ -133,27 +133,35 @@ def _from_c3(passage: list[Any], where: str) -> Iterator[_Question]:
     if len(passage) < 2 or not all(isinstance(part, list) for part in passage[:2]):
         raise InputError(f"{where}: expected a list of sentences and one of questions, as C3 has")
     sentences, questions = passage[:2]
+    context = "\n".join(text_in(sentence, "sentence", where) for sentence in sentences)
     for index, item in enumerate(questions, start=1):
         fields: dict[str, Any] = item if isinstance(item, dict) else {}
         options, answer = fields.get("choice"), fields.get("answer")
         # The answer stands there as a text.
-        letter = LETTERS[options.index(answer)] if isinstance(options, list) and answer in options else answer
-        yield "\n".join(map(str, sentences)), fields.get("question"), options, letter, f"{where}, question {index}"
+        known = options if isinstance(options, list) else []
+        yield context, fields.get("question"), options, _letter(answer, known), f"{where}, question {index}"
 
 
 def _from_lines(path: Path) -> Iterator[_Question]:
     for number, line in enumerate(split_lines(read_text(path).rstrip()), start=1):
         where = f"{path}, line {number}"
-        item = json_object(line, where)
-        context = next((item[name] for name in _PASSAGES if name in item), "")
-        asked = item.get("question")
-        question, choices = (asked.get("stem"), asked) if isinstance(asked, dict) else (asked, item)
-        options = choices.get("options", choices.get("choices"))
-        answer = item.get("answer", item.get("answerKey"))
-        options, labels = _labelled_options(options)
-        if answer in labels:
-            answer = LETTERS[labels.index(answer)]
+        context, question, options, answer = _question_in(json_object(line, where))
         yield context, question, options, answer, where
+
+
+def _question_in(item: Mapping[str, Any]) -> tuple[Any, Any, Any, Any]:
+    """Context, question, options and answer of a JSON object."""
+    context = next((item[name] for name in _PASSAGES if name in item), "")
+    asked = item.get("question")
+    question, choices = (asked.get("stem"), asked) if isinstance(asked, dict) else (asked, item)
+    options, labels = _labelled_options(choices.get("options", choices.get("choices")))
+    return context, question, options, _letter(item.get("answer", item.get("answerKey")), labels)
+
+
+def _letter(answer: Any, known: list[Any]) -> Any:
+    """The letter of the option that `known` has this answer for; where it has it for none, the answer as it is."""
+    place = known.index(answer) if answer in known else len(LETTERS)
+    return LETTERS[place] if place < len(LETTERS) else answer
 
 
 def _labelled_options(options: Any) -> tuple[Any, list[Any]]:
@@ -189,14 +197,14 @@ def _options(cells: list[str]) -> list[str | None]:
 
 
 def _example(context: Any, question: Any, options: Any, answer: Any, where: str) -> ChoiceExample:
-    for name, text in (("the passage", context), ("the question", question)):
-        if not isinstance(text, str):
-            raise InputError(f"{where}: expected a string as {name}, got {type(text).__name__}")
+    context, question = text_in(context, "passage", where), text_in(question, "question", where)
     named = f"{where} ({start_of(question)})"
     if isinstance(options, list) and None in options:
         raise InputError(f"{named}: option {LETTERS[options.index(None)]} is blank, though others follow")
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
         raise InputError(f"{named}: expected a list of strings as options")
+    for option in options:
+        text_in(option, "option", named)
     if not FEWEST_OPTIONS <= len(options) <= len(LETTERS):
         raise InputError(f"{named}: expected {FEWEST_OPTIONS} to {len(LETTERS)} options, found {len(options)}")
     return ChoiceExample(context, question, tuple(options), None if answer is None else _index(answer, options, named))
@@ -206,7 +214,8 @@ def _index(answer: Any, options: list[str], where: str) -> int:
     """The option that a letter, or a number counted from 1 as in ARC, stands for."""
     # Letters and digits as Chinese files have them, full-width, are the same.
     text = unicodedata.normalize("NFKC", str(answer)).strip().upper()
-    index = LETTERS.find(text) if len(text) == 1 and text in LETTERS else int(text) - 1 if text.isdecimal() else -1
+    number = int(text) - 1 if text.isdecimal() and len(text) < 5 else -1
+    index = LETTERS.find(text) if len(text) == 1 and text in LETTERS else number
     if not 0 <= index < len(options):
         raise InputError(f"{where}: expected an answer from A to {LETTERS[len(options) - 1]}, got {answer!r}")
     return index

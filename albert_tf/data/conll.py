@@ -1,14 +1,13 @@
 """Texts with a label for each word: CoNLL columns and JSON lines, in whatever scheme the labels are."""
 
 import dataclasses
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from albert_tf.data.rows import split_lines
+from albert_tf.data.rows import json_object, split_lines, text_in
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
 
@@ -177,12 +176,7 @@ def _from_json(lines: Iterable[str], path: Path) -> Iterator[_Row]:
         if not line.strip():
             continue
         where = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise InputError(f"{where}: not JSON ({error}); expected an object a line") from error
-        if not isinstance(row, dict):
-            raise InputError(f"{where}: expected an object, got {type(row).__name__}")
+        row = json_object(line, where)
         words, labels = _list(row, _TOKEN_KEYS, where), _list(row, _LABEL_KEYS, where)
         if words is None:
             raise InputError(f"{where}: expected a list of words as one of {', '.join(_TOKEN_KEYS)}")
@@ -195,8 +189,7 @@ def _list(row: Mapping[str, Any], keys: Sequence[str], where: str) -> list[str] 
         return None
     if not isinstance(row[key], list) or not all(isinstance(entry, str) for entry in row[key]):
         raise InputError(f"{where}: {key}: expected a list of strings")
-    values: list[str] = row[key]
-    return values
+    return [text_in(entry, key, where) for entry in row[key]]
 
 
 def _example(words: Sequence[str], labels: Sequence[str] | None, where: str) -> TaggedExample:

@@ -105,9 +105,11 @@ def glue_file(path: str | Path, task: GlueTask, split: str) -> Path:
     if not path.is_dir():
         return path
     names = task.files[SPLITS.index(split)]
+    if not names:
+        raise InputError(f"--glue {task.name}: GLUE has no file for {split} of it; it is a test for models of MNLI")
     found = next((path / name for name in names if (path / name).is_file()), None)
     if found is None:
-        wanted = " or ".join(names) or f"no file: {task.name} has none for {split}"
+        wanted = " or ".join(names)
         raise InputError(f"{path}: expected the folder of GLUE's {task.name} with {wanted}; give the file itself")
     return found
 

@@ -69,11 +69,12 @@ def read_multi_label(
     return examples
 
 
-def discover_label_names(examples: Iterable[MultiLabelExample], label_file: str | Path | None = None) -> list[str]:
+def discover_label_names(
+    examples: Iterable[MultiLabelExample], label_file: str | Path | None = None, *, source: str | Path | None = None
+) -> list[str]:
     """All labels of a training set, in the order that `albert_tf.data.tables.discover_labels` gives them."""
-    return discover_labels(
-        [TextExample("", None, label) for example in examples for label in example.labels or ()], label_file
-    )
+    found = [TextExample("", None, label) for example in examples for label in example.labels or ()]
+    return discover_labels(found, label_file, source=source)
 
 
 def encode_label_sets(examples: Iterable[MultiLabelExample], labels: Sequence[str], source: str | Path) -> np.ndarray:

@@ -12,6 +12,7 @@ from typing import Any
 from albert_tf.errors import InputError
 
 FORMATS = ("tsv", "csv", "jsonl")
+PACKED = ("gz", "bz2", "xz", "zip", "zst", "7z")
 MISSING = object()  # the cell of a JSON object that lacks the key
 
 Record = tuple[int, list[str]]  # (line, fields); a blank line has no fields
@@ -26,6 +27,10 @@ def format_of(path: str | Path, format: str | None) -> str:
     """
     kind = Path(path).suffix.lower().removeprefix(".") if format is None else format
     if kind not in FORMATS:
+        if Path(path).is_dir():
+            raise InputError(f"{path}: expected a file, got a folder")
+        if format is None and kind in PACKED:
+            raise InputError(f"{path}: a packed file; unpack it first")
         got = f"the suffix {Path(path).suffix!r}" if format is None else repr(format)
         raise InputError(f"{path}: expected one of the formats {', '.join(FORMATS)}, got {got}; rename the file")
     return kind
@@ -82,6 +87,22 @@ def json_rows(content: str, path: str | Path) -> tuple[list[str], Iterator[Row]]
 def start_of(text: str) -> str:
     """The first characters of a text, quoted, for an error message."""
     return repr(text if len(text) <= 40 else text[:40] + "…")
+
+
+def text_in(cell: Any, role: str, where: str) -> str:
+    """A cell that must be a text.
+
+    Raises:
+        InputError: it is no string, or has half of a character (JSON's \\ud83d without its other half).
+    """
+    if not isinstance(cell, str):
+        got = "none" if cell is MISSING else json.dumps(cell)[:40]
+        raise InputError(f"{where}: expected a string as the {role}, got {got}")
+    try:
+        cell.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{where}: character {error.start} of the {role} is half of a surrogate pair") from error
+    return cell
 
 
 def _tab_records(content: str) -> Iterator[Record]:

@@ -4,14 +4,19 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from albert_tf.data.rows import format_of, json_rows, start_of, table_rows
 from albert_tf.data.schema import TextExample
 from albert_tf.data.tables import Column, encode_values, read_examples
+from albert_tf.data.text_files import text_lines
 from albert_tf.errors import InputError
-from albert_tf.files import read_text
+from albert_tf.files import read_text, refuse_special
 
 # Text, pair and negative, beside the columns that `read_examples` knows.
 _TRIPLES = (("anchor", "positive", "negative"), ("query", "positive", "negative"), ("sent0", "sent1", "hard_neg"))
+
+_ROWS_AT_ONCE = 65536
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,9 +28,11 @@ class SimilarityExample(TextExample):
         pair: the second; of a text alone, None.
         label: a score or label, or None for two texts that belong together.
         negative: a third one, which does not belong to the first.
+        vector: of a text alone, another encoder's embedding of it, float (D,).
     """
 
     negative: str | None = None
+    vector: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
 
 
 def read_similarity(
@@ -70,6 +77,45 @@ def read_similarity(
         SimilarityExample(example.text, example.pair, example.label, negative)
         for example, negative in zip(examples, negatives, strict=True)
     ]
+
+
+def read_embedded(path: str | Path, vectors: str | Path) -> list[SimilarityExample]:
+    """Texts with the embeddings that another encoder gave them.
+
+    Args:
+        path: a text file, one text a line; .gz, .xz and .bz2 are unpacked.
+        vectors: a NumPy file (.npy), float (lines, D), a row for each line of `path`. It is mapped, not read.
+
+    Raises:
+        InputError: a file that cannot be read, a blank line, another number of rows than lines, or a row that is not
+            finite or has no direction.
+    """
+    texts = list(text_lines(path))
+    if (blank := next((n for n, text in enumerate(texts, start=1) if not text.strip()), None)) is not None:
+        raise InputError(f"{path}, line {blank}: expected a text, found a blank line; leave it and its vector out")
+    rows = _vectors(vectors)
+    if len(rows) != len(texts) or not texts:
+        raise InputError(f"{vectors}: expected a row for each of the {len(texts)} lines of {path}, found {len(rows)}")
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        lengths = np.linalg.norm(rows[start : start + _ROWS_AT_ONCE].astype(np.float64), axis=1)
+        if (bad := np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))).size:
+            raise InputError(f"{vectors}, row {start + bad[0]}: expected finite numbers that are not all 0")
+    return [SimilarityExample(text, vector=row) for text, row in zip(texts, rows, strict=True)]
+
+
+def _vectors(path: str | Path) -> np.ndarray:
+    """float (N, D) from a .npy file, mapped."""
+    refuse_special(path)
+    try:
+        rows = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    except Exception as error:  # of a damaged file NumPy raises half a dozen types, from EOFError to TokenError
+        raise InputError(f"{path}: expected a NumPy file (numpy.save): {error}") from error
+    if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.dtype.kind != "f" or not rows.shape[1]:
+        found = f"{rows.dtype} {rows.shape}" if isinstance(rows, np.ndarray) else "several arrays"
+        raise InputError(f"{path}: expected an array of float numbers (texts, length of a vector), found {found}")
+    return rows
 
 
 def _usual_triple(

@@ -148,10 +148,10 @@ def _answer(answer: Any, context: str, where: str, moved: list[str]) -> Answer:
     text, start = (answer.get("text"), answer.get("answer_start")) if isinstance(answer, dict) else (answer, None)
     if not isinstance(text, str) or not isinstance(start, (int, type(None))):
         raise InputError(f'{where}: expected an answer with "text", a string, and "answer_start", a number')
-    if start is not None and start >= 0 and text and context.startswith(text, start):
+    if start is not None and start >= 0 and text.strip() and context.startswith(text, start):
         return Answer(text, start)
     for wanted in (text, text.strip()):
-        if wanted and (places := _places(wanted, context)):
+        if wanted.strip() and (places := _places(wanted, context)):
             place = min(places, key=lambda place: abs(place - (start or 0)))
             if start is not None:
                 moved.append(f"{where}: the answer {start_of(text)} is not at {start}, but at {place}")

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.data.columns import Column, find_columns, listed, number_or_name
-from albert_tf.data.rows import MISSING, Row, format_of, json_rows, split_lines, start_of, table_rows
+from albert_tf.data.rows import MISSING, Row, format_of, json_rows, split_lines, start_of, table_rows, text_in
 from albert_tf.data.schema import TextExample, is_label
 from albert_tf.errors import InputError
 from albert_tf.files import read_text, written_whole
+
+_LARGEST_VALUE = 1e18  # float32, in which models compute, has the square of it
 
 
 def read_examples(
@@ -132,26 +134,36 @@ def write_labels(path: str | Path, labels: Sequence[str], *, overwrite: bool = F
         temporary.write_text("".join(f"{label}\n" for label in labels), encoding="utf-8", newline="\n")
 
 
-def discover_labels(examples: Iterable[TextExample], label_file: str | Path | None = None) -> list[str]:
+def discover_labels(
+    examples: Iterable[TextExample], label_file: str | Path | None = None, *, source: str | Path | None = None
+) -> list[str]:
     """The labels of a training set: in the order of `label_file`, or else sorted (integers by value: 0, 1, 10).
+
+    Args:
+        examples: of the set.
+        label_file: all labels, one a line.
+        source: what to call the set in an error message.
 
     Raises:
         InputError: an example has no label or one that the file lacks, or all examples have the same label.
     """
+    where = "" if source is None else f"{source}: "
     counts = Counter(example.label for example in examples)
     found = [label for label in counts if label is not None]
     if unfit := [label for label in found if not is_label(label)]:
-        raise InputError(f"expected labels of one line without control characters, got {unfit[0]!r}")
+        raise InputError(f"{where}expected labels of one line without control characters, got {unfit[0]!r}")
     if None in counts:
-        raise InputError(f"{counts[None]} of the examples have no label; training needs one for each")
+        raise InputError(f"{where}{counts[None]} of the examples have no label; training needs one for each")
     if len(found) < 2:
-        raise InputError(f"expected examples of two or more labels, found one class only: {listed(found) or 'none'}")
+        raise InputError(
+            f"{where}expected examples of two or more labels, found one class only: {listed(found) or 'none'}"
+        )
     widths: dict[str, str] = {}
     for label in found:
         other = widths.setdefault(unicodedata.normalize("NFKC", label), label)
         if other != label:
             raise InputError(
-                f"the labels {other!r} and {label!r} differ only in the width of characters; make them one"
+                f"{where}the labels {other!r} and {label!r} differ only in the width of characters; make them one"
             )
     if label_file is None:
         whole_numbers = all(re.fullmatch(r"[+-]?[0-9]{1,18}", label) for label in found)
@@ -159,7 +171,7 @@ def discover_labels(examples: Iterable[TextExample], label_file: str | Path | No
     labels = read_labels(label_file)
     unknown = [f"{label!r} ({counts[label]} examples)" for label in sorted(set(found) - set(labels))]
     if unknown:
-        raise InputError(f"labels that {label_file} lacks: {listed(unknown)}; the file has {listed(labels)}")
+        raise InputError(f"{where}labels that {label_file} lacks: {listed(unknown)}; the file has {listed(labels)}")
     return labels
 
 
@@ -188,8 +200,8 @@ def encode_values(examples: Iterable[TextExample], source: str | Path) -> list[f
     """Each example's label as a number.
 
     Raises:
-        InputError: an example's label is none; the message names `source`, the row counted from 1, and how its text
-            begins.
+        InputError: an example's label is none, or too large for the model; the message names `source`, the row counted from
+            1, and how its text begins.
     """
     values = []
     for row, example in enumerate(examples, start=1):
@@ -197,9 +209,13 @@ def encode_values(examples: Iterable[TextExample], source: str | Path) -> list[f
             value = float(unicodedata.normalize("NFKC", example.label or ""))  # full-width digits and points too
         except ValueError:
             value = math.nan
+        where = f"{source}, row {row} ({start_of(example.text)})"
         if not math.isfinite(value):
+            raise InputError(f"{where}: expected a number as the label, got {example.label!r}")
+        if abs(value) > _LARGEST_VALUE:
             raise InputError(
-                f"{source}, row {row} ({start_of(example.text)}): expected a number as the label, got {example.label!r}"
+                f"{where}: expected a number of at most {_LARGEST_VALUE:g}, got {example.label!r}; "
+                "divide the labels by what makes them small"
             )
         values.append(value)
     return values
@@ -211,19 +227,8 @@ def example_in(row: list[Any], columns: dict[str, int | None], where: str, label
     label = label_in(cells["label"], where)
     if label is None and labels_required:
         raise InputError(f"{where}: expected a label, found none")
-    pair = None if columns["pair"] is None else _text(cells["pair"], "second text", where)
-    return TextExample(_text(cells["text"], "text", where), pair, label)
-
-
-def _text(cell: Any, role: str, where: str) -> str:
-    if not isinstance(cell, str):
-        got = "none" if cell is MISSING else json.dumps(cell)[:40]
-        raise InputError(f"{where}: expected a string as the {role}, got {got}")
-    try:
-        cell.encode()
-    except UnicodeEncodeError as error:  # a JSON escape such as \ud83d without its other half
-        raise InputError(f"{where}: character {error.start} of the {role} is half of a surrogate pair") from error
-    return cell
+    pair = None if columns["pair"] is None else text_in(cells["pair"], "second text", where)
+    return TextExample(text_in(cells["text"], "text", where), pair, label)
 
 
 def label_in(cell: Any, where: str) -> str | None:
@@ -238,4 +243,4 @@ def label_in(cell: Any, where: str) -> str | None:
         if not math.isfinite(cell):
             raise InputError(f"{where}: expected a finite label, got {cell}")
         return str(int(cell)) if cell.is_integer() and abs(cell) < 2**53 else repr(cell)
-    return _text(cell, "label", where).strip() or None
+    return text_in(cell, "label", where).strip() or None

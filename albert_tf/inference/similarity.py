@@ -13,7 +13,7 @@ from albert_tf.inference.runner import Outputs, Prepared, Runner
 
 EMBEDDING = "embedding"
 POOLINGS = ("mean", "cls")
-OBJECTIVES = ("cosine", "contrastive", "softmax")
+OBJECTIVES = ("cosine", "contrastive", "softmax", "vectors")
 
 
 class SimilarityPipeline:
@@ -23,7 +23,7 @@ class SimilarityPipeline:
         self.runner = runner
 
     def __call__(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Any]:
-        """The embedding of each text, float32 (H,), or the cosine of each pair of texts, a number from -1 to 1.
+        """The embedding of each text, float32 (D,), or the cosine of each pair of texts, a number from -1 to 1.
 
         Raises:
             InputError: not a list of strings, or `pairs` of another length.
@@ -39,7 +39,7 @@ class SimilarityPipeline:
         )
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """float32 (texts, H): of length 1 each, unless the model was made with normalize=False.
+        """float32 (texts, D): of length 1 each, unless the model was made with normalize=False.
 
         Raises:
             InputError: not a list of strings.
@@ -48,7 +48,7 @@ class SimilarityPipeline:
         return np.stack([row[EMBEDDING] for row in rows]) if rows else np.zeros((0, 0), np.float32)
 
     def outputs(self, config: dict[str, Any]) -> dict[str, tuple[int | None, ...]]:
-        return {EMBEDDING: (config["hidden_dim"],)}
+        return {EMBEDDING: (self.runner.task_settings.get("projection_dim") or config["hidden_dim"],)}
 
     def prepare(self, examples: Sequence[TextExample]) -> Prepared:
         """A row for each text of each example; the context says how many each has."""
@@ -66,7 +66,7 @@ class SimilarityPipeline:
         return [rows[0] if len(rows) == 1 else cosine(rows[0], rows[1]) for rows in self.embeddings(prepared)]
 
     def embeddings(self, prepared: Prepared) -> list[np.ndarray]:
-        """float32 (texts, H) of each example."""
+        """float32 (texts, D) of each example."""
         rows = [outputs[EMBEDDING] for outputs in self.runner.run_rows(prepared.rows)]
         return [np.stack(rows[start:end]) for start, end in pairwise(accumulate(prepared.context, initial=0))]
 

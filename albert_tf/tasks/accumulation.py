@@ -39,7 +39,11 @@ class AccumulatingModel(FitModel):
             if self.accumulated_parts > 1:
                 raise InputError("accumulated_parts: goes with the model's own loss; compile without a loss")
             return super().train_step(data)
-        x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
+        x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
+        if weights is not None:
+            raise InputError(
+                "sample_weight and class_weight go with a loss of your own; this model is compiled without"
+            )
         parts = self.accumulated_parts
         loss, gradients = self._gradients(x, y) if parts == 1 else self._summed_gradients(x, y, parts)
         share = self.loss_share(y)

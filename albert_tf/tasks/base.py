@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -135,7 +135,7 @@ class AlbertTask(AccumulatingModel):
             held = "no trained" if checkpoint.task is None else f"a model for {checkpoint.task['task']}, no"
             raise InputError(
                 f"{source}: holds {held} {cls.task} model; expected a run folder of albert-tf finetune, or (in Python) "
-                f"the settings of a new head: {', '.join(cls.head_settings)}"
+                f"the settings of a new head: {', '.join(cls.head_settings) or 'classifier_dropout'}"
             )
         settings = (saved_settings or {}) | settings
         tokenizer = load_tokenizer(checkpoint)
@@ -234,14 +234,35 @@ class AlbertTask(AccumulatingModel):
     ) -> Any:
         """Keras hook: compiled without a loss, the task's own, in the mean over the whole batch.
 
-        The batch may be a replica's part of a larger one, so each example's share comes with it as `scale`.
+        The batch may be a part of a larger one, so each example's share comes with it as `scale`; without it, a batch is
+        whole.
+
+        Raises:
+            InputError: not the targets by name that `training_losses` takes, or weights, which it does not take.
         """
         if self.loss is not None:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
-        return ops.sum(self.training_losses(y, y_pred) * y[SCALE])
+        if sample_weight is not None:
+            raise InputError(
+                "sample_weight and class_weight go with a loss of your own; this model is compiled without"
+            )
+        if not isinstance(y, Mapping):
+            raise InputError(
+                "this model is compiled without a loss, so its own is taken, which needs targets by name: see "
+                f"{type(self).__name__}.training_losses; or compile with a loss"
+            )
+        try:
+            losses = self.training_losses(dict(y), y_pred)
+        except KeyError as error:
+            raise InputError(f"targets: expected {error.args[0]!r} among them, got {', '.join(map(str, y))}") from error
+        if SCALE in y:
+            return ops.sum(losses * y[SCALE])
+        if self.accumulated_parts > 1 or tf.distribute.get_strategy().num_replicas_in_sync > 1:
+            raise InputError(f"targets: expected {SCALE!r} among them, each example's share in the whole batch")
+        return ops.mean(losses)
 
     def loss_share(self, y: Any) -> Any:
-        return ops.sum(y[SCALE])
+        return ops.sum(y[SCALE]) if SCALE in y else ops.ones(())
 
     @property
     def task_settings(self) -> dict[str, Any]:

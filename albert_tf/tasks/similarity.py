@@ -23,15 +23,16 @@ _NOT_A_CANDIDATE = -1e9
 class AlbertTextEmbedder(AlbertTask):
     """last layer → mean of the tokens, or the first token ([CLS]) (Sentence-BERT, Reimers and Gurevych, 2019, section 3).
 
-    Output: float32 (B, H), of any length. The rows of one example are trained together, one after the other; see
-    `training_losses`.
+    Output: float32 (B, D), of any length, with D the encoder's width H or `projection_dim`. The rows of one example are
+    trained together, one after the other; see `training_losses`.
 
     Args:
         backbone: an encoder; a pooler is not used.
         tokenizer: of the encoder's vocabulary.
         pooling: "mean" of all tokens but padding, special tokens included, as in Sentence-BERT; or "cls".
         normalize: whether `embedding`, what an exported file and the pipelines give, has length 1.
-        objective: what is trained: "cosine", "contrastive" or "softmax".
+        projection_dim: a dense layer makes embeddings of this length; None for none.
+        objective: what is trained: "cosine", "contrastive", "softmax" or "vectors".
         max_score: for "cosine", the score of two texts that mean the same; 5 in STS.
         scale: for "contrastive", what cosines are multiplied by: one by the temperature.
         labels: for "softmax", the labels of pairs.
@@ -41,7 +42,7 @@ class AlbertTextEmbedder(AlbertTask):
     """
 
     task = "similarity"
-    head_settings = ("pooling", "objective", "labels")
+    head_settings = ("pooling", "projection_dim", "labels")
     uses_pooler = False
 
     def __init__(
@@ -51,6 +52,7 @@ class AlbertTextEmbedder(AlbertTask):
         *,
         pooling: str = "mean",
         normalize: bool = True,
+        projection_dim: int | None = None,
         objective: str = "cosine",
         max_score: float = 5.0,
         scale: float = 20.0,
@@ -63,24 +65,36 @@ class AlbertTextEmbedder(AlbertTask):
         for setting, number in (("max_score", max_score), ("scale", scale)):
             if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 < number < float("inf"):
                 raise InputError(f"{setting}: expected a number above 0, got {number!r}")
+        if projection_dim is not None and not (type(projection_dim) is int and projection_dim >= 1):
+            raise InputError(f"projection_dim: expected a whole number from 1, or None; got {projection_dim!r}")
         if labels and objective != "softmax":
             raise InputError(f"labels: are for the objective softmax, not for {objective}")
         if not isinstance(backbone, AlbertBackbone):
             raise InputError(f"backbone: expected an AlbertBackbone, got {type(backbone).__name__}")
         names = checked_labels(labels) if objective == "softmax" else ()
         pooled = _pooled(backbone(backbone.input)["sequence_output"], backbone.input[PADDING_MASK], pooling)
-        super().__init__(backbone, tokenizer, backbone.input, pooled, name=name)
-        self.pooling, self.normalize, self.objective = pooling, normalize, objective
+        projection = None if projection_dim is None else head_dense(backbone, projection_dim, "sentence_projection")
+        embedded = pooled if projection is None else projection(pooled)
+        super().__init__(backbone, tokenizer, backbone.input, embedded, name=name)
+        self.projection = projection
+        self.embedding_dim = projection_dim or backbone.config.hidden_dim
+        self.pooling, self.normalize, self.projection_dim, self.objective = (
+            pooling,
+            normalize,
+            projection_dim,
+            objective,
+        )
         self.max_score, self.scale = max_score, scale
         self.labels: tuple[str, ...] = names
         if names:
             self.pair_classifier = head_dense(backbone, len(names), "pair_classifier")
-            self.pair_classifier.build((None, 3 * backbone.config.hidden_dim))
+            self.pair_classifier.build((None, 3 * self.embedding_dim))
 
     def settings(self) -> dict[str, Any]:
         return {
             "pooling": self.pooling,
             "normalize": self.normalize,
+            "projection_dim": self.projection_dim,
             "objective": self.objective,
             "max_score": self.max_score,
             "scale": self.scale,
@@ -88,12 +102,14 @@ class AlbertTextEmbedder(AlbertTask):
         }
 
     def device_outputs(self, sequence_output: Any, padding_mask: Any) -> dict[str, Any]:
-        """`embedding`, float32 (B, H)."""
-        pooled = _pooled(sequence_output, padding_mask, self.pooling)
-        return {EMBEDDING: _of_length_1(pooled) if self.normalize else pooled}
+        """`embedding`, float32 (B, D)."""
+        embedded = _pooled(sequence_output, padding_mask, self.pooling)
+        if self.projection is not None:
+            embedded = self.projection(embedded)
+        return {EMBEDDING: _of_length_1(embedded) if self.normalize else embedded}
 
     def training_losses(self, targets: dict[str, Any], outputs: Any) -> Any:
-        """float (B,), from the embeddings (B · rows, H), in which an example's rows stand together.
+        """float (B,), from the embeddings (B · rows, D), in which an example's rows stand together.
 
         - "cosine", 2 rows: (cos(u, v) − `value` / max_score)², with `value` float (B,). Sentence-BERT's regression.
         - "contrastive", 2 or 3 rows (anchor, positive, hard negative): the cross-entropy of choosing an anchor's own
@@ -101,10 +117,14 @@ class AlbertTextEmbedder(AlbertTask):
           4.4; Sentence-BERT's library calls it multiple negatives ranking). `texts`, int (B, rows), numbers the texts:
           what is the same text as the anchor or its positive, or goes with an equal anchor, is no negative. The batch
           is the replica's own: with several replicas, or a batch taken in parts, there are fewer negatives.
+        - "vectors", 1 row: 1 − cos(u, `vector`), with `vector` float (B, D), another encoder's embedding of the text:
+          distillation, as of Reimers and Gurevych, 2020, section 2, of directions alone.
         - "softmax", 2 rows: the cross-entropy of a dense layer on (u, v, |u − v|) against `label`, int (B,).
         """
         if self.objective == "contrastive":
             return self._contrastive_losses(targets["texts"], outputs)
+        if self.objective == "vectors":
+            return 1.0 - ops.sum(_of_length_1(outputs) * _of_length_1(targets["vector"]), axis=-1)
         first, second = outputs[0::2], outputs[1::2]
         if self.objective == "cosine":
             cosines = ops.sum(_of_length_1(first) * _of_length_1(second), axis=-1)
@@ -113,14 +133,14 @@ class AlbertTextEmbedder(AlbertTask):
         return keras.losses.sparse_categorical_crossentropy(targets["label"], logits, from_logits=True)
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """float32 (texts, H)."""
+        """float32 (texts, D)."""
         return SimilarityPipeline(self).embed(texts)
 
     def _contrastive_losses(self, texts: Any, outputs: Any) -> Any:
         examples, rows = ops.shape(texts)[0], ops.shape(texts)[1]
-        vectors = ops.reshape(_of_length_1(outputs), (examples, rows, self.backbone.config.hidden_dim))
+        vectors = ops.reshape(_of_length_1(outputs), (examples, rows, self.embedding_dim))
         # Candidates: the positives of all examples, then the hard negatives of all.
-        candidates = ops.reshape(ops.transpose(vectors[:, 1:], (1, 0, 2)), (-1, self.backbone.config.hidden_dim))
+        candidates = ops.reshape(ops.transpose(vectors[:, 1:], (1, 0, 2)), (-1, self.embedding_dim))
         logits = self.scale * ops.matmul(vectors[:, 0], ops.transpose(candidates))
         anchors, positives, own = texts[:, :1], texts[:, 1:2], ops.arange(examples)[:, None]
         candidate_texts = ops.reshape(ops.transpose(texts[:, 1:]), (1, -1))

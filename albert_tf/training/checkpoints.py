@@ -31,12 +31,14 @@ class Progress:
         history: one dict of figures for each.
         best_round: the round whose weights are kept, counted from 1, or None before the first.
         data: a checksum of the examples that the run goes over.
+        best_checksum: that of the folder with the best round's weights.
     """
 
     round: int = 0
     history: list[dict[str, float]] = dataclasses.field(default_factory=list)
     best_round: int | None = None
     data: str = ""
+    best_checksum: str = ""
 
 
 def save_state(path: str | Path, model: keras.Model, progress: Progress) -> None:
@@ -60,43 +62,75 @@ def has_state(path: str | Path) -> bool:
     return Path(path).exists() or _before(Path(path)).exists()
 
 
-def restore_state(path: str | Path, model: keras.Model, report: Callable[[str], None] = print) -> Progress:
+def restore_state(
+    path: str | Path,
+    model: keras.Model,
+    report: Callable[[str], None] = print,
+    unusable: Callable[[Progress], str | None] = lambda progress: None,
+) -> Progress:
     """Puts the variables back into a model built and compiled alike, and returns the progress.
 
     Args:
-        path: of the state; where it is damaged or gone, the one before it is taken.
+        path: of the state; where it is damaged, gone or unusable, the one before it is taken.
         model: gets the variables.
         report: is told so.
+        unusable: says what else that belongs to a state is damaged; None where nothing is.
 
     Raises:
         InputError: both files are damaged, or the state belongs to a model of another shape.
     """
     path = Path(path)
     try:
-        return _restore(path, model)
+        return _restore(path, model, unusable)
     except _DamagedError as error:
         try:
-            progress = _restore(_before(path), model)
+            progress = _restore(_before(path), model, unusable)
         except _DamagedError:
             raise InputError(f"{path}: damaged training state ({error}); pass --overwrite to start again") from error
         report(f"{path}: damaged ({error}); the state before it is taken")
+        _before(path).replace(path)  # lest the damaged one become the state before the next
         return progress
+
+
+class UnsavedError(InputError):
+    """The disk is full, or cannot be written to."""
+
+
+@contextlib.contextmanager
+def writing(what: str, then: str) -> Iterator[None]:
+    """A block that writes files.
+
+    Args:
+        what: says what cannot be written, where that is so.
+        then: says what the same command does when there is room.
+
+    Raises:
+        UnsavedError: the disk is full, or cannot be written to.
+    """
+    try:
+        yield
+    except (OSError, SafetensorError, InputError) as error:
+        told = isinstance(error, InputError)  # of a model's files, by who wrote them
+        if told and not isinstance(error.__cause__, (OSError, SafetensorError)):
+            raise
+        raise UnsavedError(f"{what} ({error}); make room there and give the same command again: {then}") from error
 
 
 @contextlib.contextmanager
 def saving(folder: Path, done: int) -> Iterator[None]:
-    """A block that saves round number `done` below `folder`.
-
-    Raises:
-        InputError: the disk is full, or cannot be written to.
-    """
-    try:
+    """`writing`, of round number `done` below `folder`."""
+    then = f"it goes on after round {done - 1}" if done > 1 else "it goes on from the start"
+    with writing(f"{folder}: cannot save round {done}", then):
         yield
-    except (OSError, SafetensorError) as error:
-        raise InputError(
-            f"{folder}: cannot save round {done} ({error}); make room there and give the same command again: it goes on "
-            + (f"after round {done - 1}" if done > 1 else "from the start")
-        ) from error
+
+
+def folder_checksum(folder: Path) -> str:
+    """A checksum of the names and contents of all files in a folder; of none where there is no such folder."""
+    checksum = 0
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            checksum = zlib.crc32(path.read_bytes(), zlib.crc32(path.relative_to(folder).as_posix().encode(), checksum))
+    return f"{checksum:08x}"
 
 
 class _DamagedError(Exception):
@@ -107,7 +141,7 @@ def _before(path: Path) -> Path:
     return path.with_stem(f"{path.stem}.before")
 
 
-def _restore(path: Path, model: keras.Model) -> Progress:
+def _restore(path: Path, model: keras.Model, unusable: Callable[[Progress], str | None]) -> Progress:
     variables = _variables(model)
     try:
         with safe_open(path, framework="np") as file:
@@ -118,6 +152,8 @@ def _restore(path: Path, model: keras.Model) -> Progress:
         raise _DamagedError(str(error)) from error
     if checksum != _checksum(values):
         raise _DamagedError("the checksum is another")
+    if problem := unusable(progress):
+        raise _DamagedError(problem)
     if names != set(variables):
         raise InputError(f"{path}: holds the state of another model; choose another --out, or --overwrite")
     for name, variable in variables.items():

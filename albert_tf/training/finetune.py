@@ -5,7 +5,6 @@ appears when the run is finished, whole.
 """
 
 import math
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from albert_tf.training.distribution import open_devices
 from albert_tf.training.finetune_rounds import Examples, best_folder, train_rounds, validation_metrics
 from albert_tf.training.run_config import RunConfig
-from albert_tf.training.run_folder import check_out, shared_work_folder, write_run_folder
+from albert_tf.training.run_folder import check_out, finished_before, remove_work, shared_work_folder, write_run_folder
 from albert_tf.training.run_page import finetune_page
 from albert_tf.training.starting_point import backbone_options, config_changes, scratch_config
 from albert_tf.training.tasks.classification import FinetuneClassification
@@ -66,6 +65,8 @@ def finetune(run: RunConfig, *, overwrite: bool = False, report: Callable[[str],
         raise InputError(
             "fine-tuning runs on Keras's TensorFlow backend; unset KERAS_BACKEND (pretrain runs on JAX too)"
         )
+    if not overwrite and (figures := finished_before(run, report)) is not None:
+        return figures
     check_out(run.out, overwrite=overwrite)
     devices = open_devices(run.strategy)
     task = TASKS[run.task]
@@ -117,7 +118,7 @@ def finetune(run: RunConfig, *, overwrite: bool = False, report: Callable[[str],
         task.write(folder, best, metrics)
 
     write_run_folder(run, write_model, progress.history, summary, page, work, metric=task.metric, overwrite=overwrite)
-    shutil.rmtree(work)
+    remove_work(work)
     return summary
 
 

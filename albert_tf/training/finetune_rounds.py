@@ -18,11 +18,11 @@ from albert_tf.evaluation.evaluate import EVALUATIONS
 from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.inference.runner import Prepared, Runner
 from albert_tf.tasks.base import AlbertTask
-from albert_tf.training.checkpoints import Progress, has_state, restore_state, save_state, saving
+from albert_tf.training.checkpoints import Progress, folder_checksum, has_state, restore_state, save_state, saving
 from albert_tf.training.compiling import compile_model
 from albert_tf.training.distribution import ONE_DEVICE, Devices
 from albert_tf.training.optimizers import AdamW
-from albert_tf.training.rounds import Rounds
+from albert_tf.training.rounds import DivergedError, Rounds
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_folder import BEST_FOLDER, STATE_FILE, TENSORBOARD_FOLDER
 from albert_tf.training.schedules import LinearWarmupDecay
@@ -97,7 +97,7 @@ def train_rounds(
         compile_model(model, optimizer, precision=run.precision, accumulate=run.accumulate, jit=run.jit)
     progress = Progress(data=_digest(rows, valid))
     if has_state(work / STATE_FILE):
-        progress = _resumed(work / STATE_FILE, model, progress.data, report)
+        progress = _resumed(work, model, progress.data, report)
         report(f"going on after round {progress.round} of {plan.num_rounds}")
     dataset = _batches(run, model, rows, progress.round * plan.round_steps, devices)
 
@@ -111,7 +111,7 @@ def train_rounds(
         if devices.is_chief:
             with saving(work, progress.round):
                 if progress.best_round == progress.round:
-                    model.save_pretrained(best_folder(work, progress.best_round), overwrite=True)
+                    _save_best(work, model, progress)
                 save_state(work / STATE_FILE, model, progress)
                 _remove_old(work, {progress.best_round, best_before})
         if _stops_early(run, progress) and progress.round < plan.num_rounds:
@@ -122,7 +122,13 @@ def train_rounds(
     shown = ("loss", "valid_loss", f"valid_{run.best_metric}")
     log_folder = work / TENSORBOARD_FOLDER if devices.is_chief else None
     rounds = Rounds(after_round, plan.round_steps, plan.num_rounds, plan.batch_size, log_folder, report, shown)
-    rounds.fit(model, dataset, plan.num_rounds if _stops_early(run, progress) else progress.round)
+    try:
+        rounds.fit(model, dataset, plan.num_rounds if _stops_early(run, progress) else progress.round)
+    except DivergedError as error:
+        kept = (
+            f"; the best weights so far are in {best_folder(work, progress.best_round)}" if progress.best_round else ""
+        )
+        raise DivergedError(f"{error}{kept}") from error
     return progress
 
 
@@ -177,18 +183,36 @@ def _stops_early(run: RunConfig, progress: Progress) -> bool:
     return progress.round - progress.best_round >= run.patience
 
 
+def _save_best(work: Path, model: AlbertTask, progress: Progress) -> None:
+    folder = best_folder(work, progress.best_round)
+    model.save_pretrained(folder, overwrite=True)
+    progress.best_checksum = folder_checksum(folder)
+
+
 def _remove_old(work: Path, best_rounds: set[int | None]) -> None:
     """Removes best weights but those that the state, or the one before it, would go back to."""
     for folder in set(work.glob(f"{BEST_FOLDER}_*")) - {best_folder(work, number) for number in best_rounds}:
         shutil.rmtree(folder)
 
 
-def _resumed(state: Path, model: AlbertTask, data: str, report: Callable[[str], None]) -> Progress:
+def _resumed(work: Path, model: AlbertTask, data: str, report: Callable[[str], None]) -> Progress:
     """The saved state, put into the model; a run that went on with other texts could not be repeated."""
-    progress = restore_state(state, model, report)
+
+    def best_is_whole(progress: Progress) -> bool:
+        return folder_checksum(best_folder(work, progress.best_round)) == progress.best_checksum
+
+    def unusable(progress: Progress) -> str | None:
+        # Those of the state's own round can be written again.
+        lost = progress.best_round not in (None, progress.round) and not best_is_whole(progress)
+        return f"damaged best weights in {best_folder(work, progress.best_round)}" if lost else None
+
+    progress = restore_state(work / STATE_FILE, model, report, unusable)
+    if progress.best_round == progress.round and not best_is_whole(progress):
+        report(f"{best_folder(work, progress.best_round)}: damaged; written again from the state")
+        _save_best(work, model, progress)
     if progress.data != data:
         raise InputError(
-            f"{state.parent}: the interrupted run was trained on other texts: a data or vocabulary file has changed; put "
+            f"{work}: the interrupted run was trained on other texts: a data or vocabulary file has changed; put "
             "the former one back to go on, or pass --overwrite to start again"
         )
     return progress
@@ -201,7 +225,9 @@ def _digest(train: TrainingRows, valid: Examples | None) -> str:
         for token_ids, segment_ids in rows:
             digest.update(np.asarray([*token_ids, -1, *segment_ids, -2], np.int32).tobytes())
         digest.update(b"end")
-    digest.update(repr({name: list(values) for name, values in train.targets.items()}).encode())
+    for name, values in train.targets.items():
+        array = isinstance(values, np.ndarray) and values.dtype != object
+        digest.update(name.encode() + (values.tobytes() if array else repr(list(values)).encode()))
     if valid:
         digest.update(repr(valid.examples).encode())
     return digest.hexdigest()

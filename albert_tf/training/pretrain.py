@@ -6,7 +6,6 @@ preset in `latest`; OUT appears when the run is finished, whole.
 
 import functools
 import math
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,8 @@ from albert_tf.training.run_folder import (
     STATE_FILE,
     TENSORBOARD_FOLDER,
     check_out,
+    finished_before,
+    remove_work,
     shared_work_folder,
     write_run_folder,
 )
@@ -72,6 +73,8 @@ def pretrain(run: PretrainConfig, *, overwrite: bool = False, report: Callable[[
         InputError: the data, checkpoint or a setting cannot be used, `run.out` exists, or the loss stopped being a
             number.
     """
+    if not overwrite and (figures := finished_before(run, report)) is not None:
+        return figures
     check_out(run.out, overwrite=overwrite)
     devices = open_devices(run.strategy)
     devices.check_batch_size(run.batch_size)
@@ -95,7 +98,7 @@ def pretrain(run: PretrainConfig, *, overwrite: bool = False, report: Callable[[
     page = pretrain_page(run, data, summary, progress.history, report)
     metric = "masked_lm_accuracy"
     write_run_folder(run, write_model, progress.history, summary, page, work, metric=metric, overwrite=overwrite)
-    shutil.rmtree(work)
+    remove_work(work)
     return summary
 
 
@@ -136,7 +139,8 @@ def train_rounds(
 ) -> Progress:
     """Trains in rounds, validating and saving the state after each; goes on from a saved state."""
     num_rounds = math.ceil(run.steps / run.round_steps)
-    schedule = LinearWarmupDecay(run.learning_rate, round(run.warmup * run.steps), num_rounds * run.round_steps)
+    round_steps = math.ceil(run.steps / num_rounds)
+    schedule = LinearWarmupDecay(run.learning_rate, round(run.warmup * run.steps), num_rounds * round_steps)
     optimizer_class = Lamb if run.optimizer == "lamb" else AdamW
     with devices.scope():
         optimizer = optimizer_class(schedule, run.weight_decay, global_clipnorm=run.clip_norm or None)
@@ -148,7 +152,7 @@ def train_rounds(
             raise InputError(f"{run.data}: other data than the interrupted run's; --overwrite starts again")
         report(f"going on after round {progress.round} of {num_rounds}")
     rules = MaskingRules(rate=run.masked_share, max_ngram=run.max_ngram)
-    start_step = progress.round * run.round_steps
+    start_step = progress.round * round_steps
     shard = (devices.worker, devices.workers)
     batches = functools.partial(data.batches, run.batch_size, rules, run.seed, start_step, shard=shard)
     held_out = functools.partial(data.held_out_batches, run.batch_size, rules, run.seed)
@@ -157,7 +161,7 @@ def train_rounds(
     peak = peak_flops(run.precision)
 
     def after_round(figures: dict[str, float]) -> dict[str, float]:
-        figures |= _speed(model.backbone.config, figures, run, data, peak)
+        figures |= _speed(model.backbone.config, figures, run, round_steps * run.batch_size, peak)
         valid = model.evaluate(held_out_data, steps=held_out_steps, verbose=0, return_dict=True)
         figures |= {f"valid_{name}": float(value) for name, value in valid.items() if name != "tokens"}
         progress.history.append(figures)
@@ -170,7 +174,7 @@ def train_rounds(
 
     dataset = devices.dataset(lambda own: pretraining_dataset(lambda: _parts(batches, own)))
     log_folder = work / TENSORBOARD_FOLDER if devices.is_chief else None
-    rounds = Rounds(after_round, run.round_steps, num_rounds, run.batch_size, log_folder, report, _SHOWN)
+    rounds = Rounds(after_round, round_steps, num_rounds, run.batch_size, log_folder, report, _SHOWN)
     rounds.fit(model, dataset, progress.round)
     return progress
 
@@ -208,10 +212,9 @@ def _meaning(tokenizer: AlbertTokenizer) -> tuple[Any, ...]:
 
 
 def _speed(
-    config: AlbertConfig, figures: dict[str, float], run: PretrainConfig, data: PretrainingData, peak: float
+    config: AlbertConfig, figures: dict[str, float], run: PretrainConfig, texts: int, peak: float
 ) -> dict[str, float]:
     """Tokens a second, padding left out, and the share of the machine's arithmetic that the model used."""
     tokens, seconds = figures["tokens"], figures["seconds"]
-    length = tokens / (run.round_steps * run.batch_size)
-    flops = training_flops(config, tokens, length, predictions=run.masked_share * tokens)
+    flops = training_flops(config, tokens, tokens / texts, predictions=run.masked_share * tokens)
     return {"tokens_per_second": tokens / seconds, "flop_utilisation": flops / seconds / peak}

@@ -34,7 +34,7 @@ class PretrainConfig(Settings):
     hidden_dropout: float | None = flag(None, "encoder dropout; default: the shape's")
     attention_dropout: float | None = flag(None, "attention dropout; default: the shape's")
     round_steps: int = flag(
-        500, "steps between validations on the held-out texts, after each of which the state is kept"
+        500, "steps between validations on the held-out texts at most, after each of which the state is kept"
     )
     precision: str = flag("float32", "arithmetic of the encoder", choices=PRECISIONS)
     rematerialize: bool = flag(False, "compute activations twice to save memory")

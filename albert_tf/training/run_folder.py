@@ -10,12 +10,13 @@ from typing import Any
 
 from albert_tf.errors import InputError
 from albert_tf.evaluation.report import plot_history, write_json
-from albert_tf.files import refuse_other_folder, written_whole
-from albert_tf.training.checkpoints import has_state
+from albert_tf.files import read_json, refuse_other_folder, written_whole
+from albert_tf.training.checkpoints import has_state, writing
 from albert_tf.training.distribution import Devices
 from albert_tf.training.settings import Settings
 
 RUN_FILE = "run.json"
+METRICS_FILE = "metrics.json"
 REPORT_FILE = "report.html"
 STATE_FILE = "state.safetensors"
 BEST_FOLDER = "best"
@@ -52,11 +53,40 @@ def work_folder(run: Settings, *, overwrite: bool) -> Path:
         if not overwrite and has_state(work / STATE_FILE):
             _refuse_other_settings(work, run)
             return work
-        shutil.rmtree(work)
+        remove_work(work)
     with written_whole(work) as temporary:
         temporary.mkdir()
         (temporary / RUN_FILE).write_text(run.to_json(), encoding="utf-8")
     return work
+
+
+def remove_work(work: Path) -> None:
+    """Removes the state of a run, what it is known by last: what is left by a call that was ended in between can be removed
+    by the next."""
+    for entry in sorted(work.iterdir(), key=lambda entry: entry.name == TENSORBOARD_FOLDER):
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        elif entry.name != RUN_FILE:
+            entry.unlink()
+    (work / RUN_FILE).unlink(missing_ok=True)
+    work.rmdir()
+
+
+def finished_before(run: Settings, report: Callable[[str], None]) -> dict[str, Any] | None:
+    """The figures of the same run, where a call was ended when it had written `run.out`, and had the state to remove.
+
+    TensorBoard's files, which have names of their own in every call, tell that the one was made of the other.
+    """
+    out, work = Path(run.out), work_path(run)
+    written, kept = ({path.name for path in (folder / TENSORBOARD_FOLDER).glob("*")} for folder in (out, work))
+    if not (kept and kept <= written and (out / RUN_FILE).is_file() and (work / RUN_FILE).is_file()):
+        return None
+    if run.differences(type(run).read(out / RUN_FILE)):
+        return None
+    report(f"{out}: was finished by an interrupted call; nothing is trained again")
+    figures: dict[str, Any] = read_json(out / METRICS_FILE)
+    remove_work(work)
+    return figures
 
 
 def shared_work_folder(run: Settings, devices: Devices, *, overwrite: bool) -> Path:
@@ -89,11 +119,15 @@ def write_run_folder(
         work: the run's state, for TensorBoard's files.
         metric: the figure drawn beside the loss.
         overwrite: whether `run.out` may exist.
+
+    Raises:
+        UnsavedError: the disk is full, or cannot be written to.
     """
-    with written_whole(run.out, overwrite=overwrite) as folder:
+    full = f"{run.out}: cannot be written"
+    with writing(full, "training is done"), written_whole(run.out, overwrite=overwrite) as folder:
         write_model(folder)
         (folder / RUN_FILE).write_text(run.to_json(), encoding="utf-8")
-        write_json(folder / "metrics.json", summary)
+        write_json(folder / METRICS_FILE, summary)
         write_json(folder / "history.json", history)
         plot_history(history, folder / "curves.png", metric=metric)
         (folder / REPORT_FILE).write_text(page, encoding="utf-8")

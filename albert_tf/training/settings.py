@@ -39,13 +39,20 @@ class Settings:
             if choices and value not in choices:
                 raise InputError(f"{self.flag_name(field.name)}: expected one of {', '.join(choices)}; got {value!r}")
 
-    def check_range(self, name: str, low: float, high: float = math.inf, *, open_low: bool = False) -> None:
-        """Raises InputError unless the field is None or in [low, high), (low, high) with `open_low`."""
+    def check_range(
+        self, name: str, low: float, high: float = math.inf, *, open_low: bool = False, closed_high: bool = False
+    ) -> None:
+        """Raises InputError unless the field is None or in [low, high): without `low` with `open_low`, with `high` with
+        `closed_high`."""
         value = getattr(self, name)
-        if value is None or ((value > low if open_low else value >= low) and value < high):
+        above = value is None or (value > low if open_low else value >= low)
+        if above and (value is None or value < high or (closed_high and value == high)):
             return
-        wanted = f"{'above' if open_low else 'at least'} {low}" + (f" and below {high}" if high < math.inf else "")
-        raise InputError(f"{self.flag_name(name)}: expected a number {wanted}, got {value}")
+        wanted = f"{'above' if open_low else 'at least'} {low}"
+        if high < math.inf:
+            wanted += f" and {'at most' if closed_high else 'below'} {high}"
+        kind = "a finite number" if value in (math.inf, -math.inf) else "a number"
+        raise InputError(f"{self.flag_name(name)}: expected {kind} {wanted}, got {value}")
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False) + "\n"

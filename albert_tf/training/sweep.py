@@ -18,10 +18,11 @@ import numpy as np
 from albert_tf.errors import InputError
 from albert_tf.evaluation.report import write_json
 from albert_tf.files import read_json, refuse_other_folder, written_whole
+from albert_tf.training.checkpoints import UnsavedError
 from albert_tf.training.finetune import finetune
 from albert_tf.training.rounds import DivergedError
 from albert_tf.training.run_config import RunConfig
-from albert_tf.training.run_folder import RUN_FILE
+from albert_tf.training.run_folder import RUN_FILE, remove_work, work_path
 
 SWEEP_FILE = "sweep.json"
 SUMMARY_FILE = "summary.json"
@@ -88,29 +89,35 @@ def run_sweep(
 
     Returns:
         The summary: `rows`, a dict for each combination with its settings, folder, runs, and mean and standard deviation of
-        each metric, best first; `metric`; and `best`, the folder of the best run.
+        each metric, and for runs that came to no end `failures`, why, and `diverged`, how many of them did; best first;
+        `metric`; and `best`, the folder of the best run.
 
     Raises:
-        InputError: as `finetune`; `run.out` exists, or is of other settings; or every run diverged.
+        InputError: `run.out` exists, or is of other settings; no run came to an end; or the disk is full.
     """
     out = Path(run.out)
     _begin(out, run, sweep, overwrite=overwrite)
     rows = []
     for combination in sweep.combinations():
         figures: dict[str, dict[str, float]] = {}
+        failures: dict[str, InputError] = {}
         for seed in sweep.seeds:
             folder = _run_folder(out, combination, seed)
             report(f"=== {folder.relative_to(out)} ===")
             one = dataclasses.replace(run, out=str(folder), seed=seed, **combination)
-            found = _finished(one) or _trained(one, report)
-            if found is not None:
-                figures[str(folder.relative_to(out))] = found
-        rows.append({"settings": combination, "runs": figures} | _spread(figures, len(sweep.seeds)))
-    # A combination of which a run diverged is no good one, whatever the others reached.
-    rows.sort(key=lambda row: (row["diverged"], -_worth(row["mean"], run.best_metric)))
+            try:
+                figures[str(folder.relative_to(out))] = _finished(one) or _trained(one, report)
+            except UnsavedError:
+                raise
+            except InputError as error:  # which says something about its settings
+                report(f"{'diverged' if isinstance(error, DivergedError) else 'failed'}: {error}")
+                failures[str(folder.relative_to(out))] = error
+        rows.append({"settings": combination, "runs": figures} | _spread(figures) | _failed(failures))
+    # A combination of which a run failed is no good one, whatever the others reached.
+    rows.sort(key=lambda row: (len(row["failures"]), -_worth(row["mean"], run.best_metric)))
     runs = rows[0]["runs"]
     if not runs:
-        raise InputError(f"{out}: every run diverged; lower --learning-rate or raise --warmup, and pass --overwrite")
+        raise InputError(_none_left(out, rows))
     best = max(runs, key=lambda folder: _worth(runs[folder], run.best_metric))
     summary = {"metric": run.best_metric, "best": best, "rows": rows}
     write_json(out / SUMMARY_FILE, summary)
@@ -129,7 +136,8 @@ def summary_table(summary: Mapping[str, Any], title: str) -> Any:
     for name in [*settings, "runs", *metrics]:
         table.add_column(Text(name.replace("_", " ")), justify="right")
     for row in rows:
-        runs = str(len(row["runs"])) + (f", {row['diverged']} diverged" if row["diverged"] else "")
+        failed = {"diverged": row["diverged"], "failed": len(row["failures"]) - row["diverged"]}
+        runs = ", ".join([str(len(row["runs"])), *(f"{count} {what}" for what, count in failed.items() if count)])
         cells = [str(row["settings"][name]) for name in settings] + [runs]
         table.add_row(*map(Text, cells + [_cell(row, name) for name in metrics]))
     return table
@@ -194,17 +202,15 @@ def _finished(run: RunConfig) -> dict[str, float] | None:
     """The figures of a run that is done."""
     if not (Path(run.out) / RUN_FILE).exists():
         return None
+    if work_path(run).exists():  # interrupted when all was done
+        remove_work(work_path(run))
     return _numbers(read_json(Path(run.out) / "metrics.json")["valid"])
 
 
-def _trained(run: RunConfig, report: Callable[[str], None]) -> dict[str, float] | None:
-    """The figures of a run; None where it diverged, which says something about its settings."""
+def _trained(run: RunConfig, report: Callable[[str], None]) -> dict[str, float]:
+    """The figures of a run."""
     keras.backend.clear_session()  # the models of the runs before it
-    try:
-        return _numbers(finetune(run, report=report)["valid"])
-    except DivergedError as error:
-        report(f"diverged: {error}")
-        return None
+    return _numbers(finetune(run, report=report)["valid"])
 
 
 def _worth(figures: Mapping[str, float], metric: str) -> float:
@@ -217,10 +223,23 @@ def _numbers(figures: Mapping[str, Any]) -> dict[str, float]:
     return {name: value for name, value in figures.items() if isinstance(value, float)}
 
 
-def _spread(runs: Mapping[str, Mapping[str, float]], wanted: int) -> dict[str, Any]:
-    """Mean of each metric over the runs, sample standard deviation where there are several, and how many diverged."""
+def _failed(failures: Mapping[str, InputError]) -> dict[str, Any]:
+    """Why runs came to no end, and how many of them diverged."""
+    diverged = sum(isinstance(error, DivergedError) for error in failures.values())
+    return {"failures": {folder: str(error) for folder, error in failures.items()}, "diverged": diverged}
+
+
+def _none_left(out: Path, rows: Sequence[Mapping[str, Any]]) -> str:
+    """What to say where no run came to an end."""
+    if all(row["diverged"] == len(row["failures"]) for row in rows):
+        return f"{out}: every run diverged; lower --learning-rate or raise --warmup, and pass --overwrite"
+    return f"{out}: no run came to an end, the first because: {next(iter(rows[0]['failures'].values()))}"
+
+
+def _spread(runs: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """Mean of each metric over the runs, and sample standard deviation where there are several."""
     names = list(next(iter(runs.values()), {}))
     columns = {name: np.array([figures.get(name, math.nan) for figures in runs.values()]) for name in names}
     deviation = {name: float(values.std(ddof=1)) for name, values in columns.items() if len(values) > 1}
     mean = {name: float(values.mean()) for name, values in columns.items()}
-    return {"mean": mean, "deviation": deviation, "diverged": wanted - len(runs)}
+    return {"mean": mean, "deviation": deviation}

@@ -29,6 +29,7 @@ def traps(run: RunConfig, model: AlbertTask, examples: Sequence[Any], rows: Trai
     found = [
         _body_dropout(model),
         _large_rate(run, model),
+        _shorter(run, model),
         *_letters(model, examples),
         _unknown_pieces(model, rows),
         _no_training(run, model),
@@ -67,6 +68,13 @@ def _large_rate(run: RunConfig, model: AlbertTask) -> str | None:
         f"--learning-rate {run.learning_rate:g}: encoders of this width (xlarge, xxlarge) often collapse to one answer "
         f"above {most:g} with this batch size; lower it, or take a --recipe"
     )
+
+
+def _shorter(run: RunConfig, model: AlbertTask) -> str | None:
+    positions = model.backbone.config.max_sequence_length
+    if run.max_length <= positions:
+        return None
+    return f"--max-length {run.max_length}: the model takes {positions} tokens, so longer texts are cut there"
 
 
 def _letters(model: AlbertTask, examples: Sequence[Any]) -> Iterator[str]:

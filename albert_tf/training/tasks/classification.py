@@ -13,7 +13,7 @@ from albert_tf.errors import InputError
 from albert_tf.evaluation.report import plot_confusion_matrix
 from albert_tf.inference.runner import Prepared
 from albert_tf.tasks.classification import AlbertTextClassifier
-from albert_tf.training.run_config import ClassificationRun, GlueRun
+from albert_tf.training.task_runs import ClassificationRun, GlueRun
 from albert_tf.training.tasks.finetune_task import TrainingRows
 
 
@@ -64,7 +64,7 @@ class FinetuneClassification:
         return read_run_examples(run, path, report)
 
     def head_settings(self, run: ClassificationRun, examples: Sequence[TextExample]) -> dict[str, Any]:
-        labels = discover_labels(examples, run.label_file)
+        labels = discover_labels(examples, run.label_file, source=run.train)
         if run.best_metric == "f1" and len(labels) != 2:
             raise InputError(f"--best-metric f1 is that of two labels, {run.train} has {len(labels)}; choose macro_f1")
         return {
@@ -72,6 +72,7 @@ class FinetuneClassification:
             "classifier_dropout": run.classifier_dropout,
             "class_weights": class_weights(run.class_weights, encode_labels(examples, labels, run.train), labels),
             "label_smoothing": run.label_smoothing,
+            "temperature": 1.0,  # one that was fitted to the source is not that of the weights to come
         }
 
     def training_rows(

@@ -13,7 +13,7 @@ from albert_tf.data.multi_label import (
 from albert_tf.data.tables import write_labels
 from albert_tf.inference.runner import Prepared
 from albert_tf.tasks.multi_label import AlbertMultiLabelClassifier
-from albert_tf.training.run_config import MultiLabelRun
+from albert_tf.training.task_runs import MultiLabelRun
 from albert_tf.training.tasks.finetune_task import TrainingRows
 
 
@@ -29,7 +29,7 @@ class FinetuneMultiLabel:
 
     def head_settings(self, run: MultiLabelRun, examples: Sequence[MultiLabelExample]) -> dict[str, Any]:
         return {
-            "labels": discover_label_names(examples, run.label_file),
+            "labels": discover_label_names(examples, run.label_file, source=run.train),
             "threshold": run.threshold,
             "classifier_dropout": run.classifier_dropout,
         }

@@ -11,7 +11,7 @@ from albert_tf.data.choices import ChoiceExample, read_choices
 from albert_tf.errors import InputError
 from albert_tf.inference.runner import Prepared
 from albert_tf.tasks.multiple_choice import AlbertMultipleChoice
-from albert_tf.training.run_config import MultipleChoiceRun
+from albert_tf.training.task_runs import MultipleChoiceRun
 from albert_tf.training.tasks.finetune_task import TrainingRows
 
 

@@ -14,7 +14,7 @@ from albert_tf.errors import InputError
 from albert_tf.inference.question_answering import Asked
 from albert_tf.inference.runner import Prepared
 from albert_tf.tasks.question_answering import AlbertQuestionAnswerer
-from albert_tf.training.run_config import QuestionAnsweringRun
+from albert_tf.training.task_runs import QuestionAnsweringRun
 from albert_tf.training.tasks.finetune_task import TrainingRows
 
 _IDEOGRAPH = re.compile("[\u3400-\u9fff]")
@@ -31,8 +31,6 @@ class FinetuneQuestionAnswering:
         return read_and_report(path, report, leave_out_unusable=run.leave_out_unusable)
 
     def head_settings(self, run: QuestionAnsweringRun, examples: Sequence[QuestionExample]) -> dict[str, Any]:
-        if not any(example.answers for example in examples):
-            raise InputError(f"{run.train}: expected questions with answers, found none")
         unanswerable = any(not example.answers for example in examples)
         return {
             "head": run.head,
@@ -52,6 +50,8 @@ class FinetuneQuestionAnswering:
     ) -> TrainingRows:
         """A target for each row: the first answer, where the row holds all of it; else the first token, as for a question
         without an answer (convert_examples_to_features of google-research/albert)."""
+        if not any(example.answers for example in examples):
+            raise InputError(f"{source}: expected questions with answers, found none")
         targets = []
         for example, asked in zip(examples, prepared.context, strict=True):
             answer = _tokens_of(example.answers[0], asked, example, source) if example.answers else None

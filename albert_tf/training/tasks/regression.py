@@ -8,7 +8,7 @@ from albert_tf.data.schema import TextExample
 from albert_tf.data.tables import encode_values
 from albert_tf.inference.runner import Prepared
 from albert_tf.tasks.regression import AlbertTextRegressor
-from albert_tf.training.run_config import RegressionRun
+from albert_tf.training.task_runs import RegressionRun
 from albert_tf.training.tasks.classification import read_run_examples
 from albert_tf.training.tasks.finetune_task import TrainingRows
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from albert_tf.data.rows import start_of
-from albert_tf.data.similarity import SimilarityExample, belonging_together, read_similarity, scores_of
+from albert_tf.data.similarity import SimilarityExample, belonging_together, read_embedded, read_similarity, scores_of
 from albert_tf.data.tables import discover_labels, encode_labels
 from albert_tf.errors import InputError
 from albert_tf.inference.runner import Prepared
 from albert_tf.inference.similarity import text_numbers
 from albert_tf.tasks.similarity import AlbertTextEmbedder
-from albert_tf.training.run_config import SimilarityRun
+from albert_tf.training.task_runs import SimilarityRun
 from albert_tf.training.tasks.finetune_task import TrainingRows
 
 _NEEDED = {
@@ -27,12 +27,15 @@ class FinetuneSimilarity:
     """Pairs or triples → `AlbertTextEmbedder`; see `FinetuneTask`.
 
     A validation file need not be of the training file's kind: with scores it gives correlations, without them retrieval.
+    With --loss vectors the training file is plain text.
     """
 
     model_class = AlbertTextEmbedder
     metric = "spearman"
 
     def read(self, run: SimilarityRun, path: str, report: Callable[[str], None]) -> list[SimilarityExample]:
+        if path == run.train and run.vectors is not None:
+            return read_embedded(path, run.vectors)
         examples = read_similarity(
             path,
             text_column=run.text_column,
@@ -49,14 +52,16 @@ class FinetuneSimilarity:
         return examples
 
     def head_settings(self, run: SimilarityRun, examples: Sequence[SimilarityExample]) -> dict[str, Any]:
-        labels = None
-        if run.loss != "contrastive" and any(example.negative is not None for example in examples):
+        labels, projection = None, {} if run.projection_dim is None else {"projection_dim": run.projection_dim}
+        if run.loss == "vectors":
+            projection = {"projection_dim": _vector_length(run, examples)}
+        elif run.loss != "contrastive" and any(example.negative is not None for example in examples):
             raise InputError(f"{run.train}: has triples, which --loss contrastive takes; {run.loss} takes pairs")
-        if (run.loss == "contrastive") != all(example.label is None for example in examples):
+        elif (run.loss == "contrastive") != all(example.label is None for example in examples):
             found = "none" if run.loss != "contrastive" else f"labels such as {examples[0].label!r}"
             raise InputError(f"{run.train}: --loss {run.loss} needs {_NEEDED[run.loss]}; found {found}")
         if run.loss == "softmax":
-            labels = discover_labels(examples, run.label_file)
+            labels = discover_labels(examples, run.label_file, source=run.train)
         if run.loss == "cosine":
             _check_scores(examples, run)
         return {
@@ -66,14 +71,18 @@ class FinetuneSimilarity:
             "max_score": run.max_score,
             "scale": run.scale,
             "labels": labels,
-        }
+        } | projection
 
     def training_rows(
         self, model: AlbertTextEmbedder, examples: Sequence[SimilarityExample], prepared: Prepared, source: str
     ) -> TrainingRows:
+        if vectors := [example.vector for example in examples if example.vector is not None]:
+            return TrainingRows(prepared.rows, {"vector": np.stack(vectors)})
         numbers = text_numbers(prepared)
         rows = numbers.shape[1]
         if model.objective == "contrastive" or all(example.label is None for example in examples):
+            if (numbers[:, 0] == numbers[:, 1]).all():
+                raise InputError(f"{source}: expected pairs of two different texts, found none")
             if rows == 3 and (same := np.flatnonzero(numbers[:, 2] == numbers[:, 1])).size:
                 first = start_of(examples[same[0]].text)
                 raise InputError(f"{source}, row {same[0] + 1} ({first}): the second and the third text are the same")
@@ -87,6 +96,17 @@ class FinetuneSimilarity:
 
     def write(self, folder: Path, model: AlbertTextEmbedder, metrics: dict[str, Any]) -> None:
         pass
+
+
+def _vector_length(run: SimilarityRun, examples: Sequence[SimilarityExample]) -> int:
+    """The length of the vectors to learn, which has to be that of the embeddings."""
+    length = len(examples[0].vector if examples[0].vector is not None else ())
+    if run.projection_dim not in (None, length):
+        raise InputError(
+            f"--projection-dim {run.projection_dim}: the vectors in {run.vectors} have the length {length}, and embeddings "
+            "have to be as long; leave it out"
+        )
+    return length
 
 
 def _check_scores(examples: Sequence[SimilarityExample], run: SimilarityRun) -> None:

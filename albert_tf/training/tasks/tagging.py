@@ -10,7 +10,7 @@ from albert_tf.data.tables import write_labels
 from albert_tf.errors import InputError
 from albert_tf.inference.runner import Prepared
 from albert_tf.tasks.token_classification import AlbertTokenClassifier
-from albert_tf.training.run_config import TaggingRun
+from albert_tf.training.task_runs import TaggingRun
 from albert_tf.training.tasks.finetune_task import TrainingRows
 
 _UNLABELLED = -1
