@@ -45,8 +45,9 @@ def export_tflite(
         form: "loop" or "unrolled"; default: "loop", for MediaPipe "unrolled".
         length: fix the input at this many tokens; several numbers give a file with a signature for each, on the same
             weights, for runtimes that refuse dynamic shapes. None takes any length, which costs only the tokens there are.
-        runtime: "litert", or "mediapipe" for a file that MediaPipe's TextClassifier (Android, iOS, web, Python) opens as
-            it is: with metadata, and with a vocabulary that gives the same ids there.
+        runtime: "litert", or "mediapipe" or "task-library" for a file that a class of MediaPipe Tasks or of TFLite Task
+            Library 0.4.4 opens as it is: with metadata, and with a vocabulary that gives the same ids there; which class
+            takes which task says `export.device_runtimes`. "task-library" sets the length of question answering.
         texts: what to compare the two models on; default: built-in sentences.
         examples: the task's examples with their answers, as the readers in `albert_tf.data` give them, to compare the two
             models on instead: the report has the metrics of both, and a file that loses too much is not written.

@@ -89,6 +89,17 @@ def test_other_settings_are_refused_and_listed(tiny_files: TinyFiles, tmp_path: 
         work_folder(other, overwrite=False)
 
 
+def test_settings_that_cannot_be_read(tiny_files: TinyFiles, tmp_path: Path) -> None:
+    work = started(tiny_files, tmp_path / "run")
+    whole = (work / "run.json").read_text()
+    for content in (whole[:99], whole.replace("best_metric", "best_metrix")):
+        (work / "run.json").write_text(content)
+        with pytest.raises(InputError, match=r"run\.training/run\.json.*; pass --overwrite to start again$"):
+            work_folder(tiny_run(tiny_files, tmp_path / "run"), overwrite=False)
+    work_folder(tiny_run(tiny_files, tmp_path / "run"), overwrite=True)
+    assert (work / "run.json").read_text() == whole
+
+
 def test_overwrite_forgets_an_interrupted_run(tiny_files: TinyFiles, tmp_path: Path) -> None:
     work = started(tiny_files, tmp_path / "run")
     work_folder(tiny_run(tiny_files, tmp_path / "run", seed=1), overwrite=True)

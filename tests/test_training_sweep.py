@@ -84,7 +84,7 @@ def test_runs_that_cannot_be_made(tiny_files: TinyFiles, tmp_path: Path) -> None
         in bad["failures"]["batch_tokens=3/seed_0"]
     )
     assert any(line.startswith("failed: --batch-tokens: expected") for line in lines)
-    assert summary_table(summary, "title").columns[1]._cells == ["1", "0, 1 failed"]
+    assert list(map(str, summary_table(summary, "title").columns[1].cells)) == ["1", "0, 1 failed"]
     run = short_run(tiny_files, tmp_path / "none", train=str(tmp_path / "absent.tsv"))
     with pytest.raises(InputError, match=r"no run came to an end, the first because: cannot read .*absent\.tsv"):
         run_sweep(run, Sweep((1, 2), {}), **QUIET)

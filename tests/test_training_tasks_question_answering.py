@@ -71,10 +71,13 @@ def test_targets_are_the_tokens_of_the_answer(model: AlbertQuestionAnswerer, tex
 
 
 def test_questions_without_an_answer_point_to_the_first_token(model: AlbertQuestionAnswerer) -> None:
-    examples = [QuestionExample("1", PASSAGE, "What?"), QuestionExample("2", "", "What?")]
+    answered = QuestionExample("3", "The old mill", "What?", (Answer("mill", 8),))
+    examples = [QuestionExample("1", PASSAGE, "What?"), QuestionExample("2", "", "What?"), answered]
     prepared = QuestionAnsweringPipeline(model).prepare(examples)
     rows = FinetuneQuestionAnswering().training_rows(model, examples, prepared, "train.json")
-    assert not rows.targets["start"].any() and not rows.targets["end"].any() and rows.targets["unanswerable"].all()
+    start, end, unanswerable = (rows.targets[name][:-1] for name in ("start", "end", "unanswerable"))
+    assert not start.any() and not end.any() and unanswerable.all()
+    assert rows.targets["start"][-1] > 0 and not rows.targets["unanswerable"][-1]
 
 
 @pytest.fixture(scope="module")

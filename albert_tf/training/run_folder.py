@@ -135,8 +135,11 @@ def write_run_folder(
 
 
 def _refuse_other_settings(work: Path, run: Settings) -> None:
-    differences = run.differences(type(run).read(work / RUN_FILE))
-    if differences:
+    try:
+        before = type(run).read(work / RUN_FILE)
+    except InputError as error:
+        raise InputError(f"{error}; pass --overwrite to start again") from error
+    if differences := run.differences(before):
         raise InputError(
             f"{work}: an interrupted run with other settings ({'; '.join(differences)}); give the same ones to "
             "go on with it, another --out, or --overwrite to start again"
