@@ -4,7 +4,7 @@ import pytest
 from tflite_graph import read_graph, weights
 from tiny_exports import BASE, FIXED_LENGTH, exported, wide_classifier
 
-import export.tflite
+import export.device_graph
 from albert_tf.errors import InputError
 from export.metadata import read_files
 from export.quantization import RECIPES, Recipe, recipe_by_name
@@ -69,7 +69,7 @@ def test_bytes_per_parameter(tmp_path, recipe):
 
 def test_a_recipe_that_does_nothing_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(Recipe, "configure", lambda self, converter: None)
-    monkeypatch.setattr(export.tflite, "rewrite_weights", lambda model, bits: model)
+    monkeypatch.setattr(export.device_graph, "rewrite_weights", lambda model, bits: model)
     for recipe in ("dynamic_int8", "float16", "int4"):
         with pytest.raises(ExportError, match=f"parameters as {recipe} should take"):
             export_tflite(wide_classifier(), tmp_path / "m.tflite", recipe=recipe)
