@@ -22,6 +22,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -85,8 +86,6 @@ def shown(row: dict[str, Any], ours: dict[str, Any]) -> dict[str, str]:
 
 def made(args: argparse.Namespace, folder: Path) -> tuple[dict[str, Path], dict[str, list[dict[str, Any]]], Any, int]:
     """The file of each side, the inputs of both kinds, the task, and the bytes of its model in our file."""
-    import shutil
-
     import torch
     import transformers
 
@@ -211,10 +210,10 @@ def answer_turns(side: str, path: Path) -> None:
     }
     print(json.dumps(figures), flush=True)
     while sys.stdin.readline():
-        print(json.dumps({f"{kind}_ms": median_ms(run, texts) for kind, texts in inputs.items()}), flush=True)
+        print(json.dumps({f"{kind}_ms": mean_ms(run, texts) for kind, texts in inputs.items()}), flush=True)
 
 
-def median_ms(run: Run, texts: list[dict[str, np.ndarray]]) -> float:
+def mean_ms(run: Run, texts: list[dict[str, np.ndarray]]) -> float:
     run(texts[0])  # other sides had the caches
     times = []
     for text in texts:

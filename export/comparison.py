@@ -15,13 +15,15 @@ MASKED = -1e3
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Attributes:
-    rows: how many rows of tokens were compared.
-    max_difference, mean_difference: absolute.
-    distance: in the mean, as `distance` has it.
-    cosine: in the mean over rows and outputs, of what the file and the model put out.
-    agreement: share of the same decisions; None where a row decides nothing, as of numbers and embeddings.
-    clear_ones_agree: whether the decisions are the same wherever the model prefers its own by `clear_margin`.
+    """Figures of the outputs of two models.
+
+    Attributes:
+        rows: how many rows of tokens were compared.
+        max_difference, mean_difference: absolute.
+        distance: in the mean, as `distance` has it.
+        cosine: in the mean over rows and outputs, of what the file and the model put out.
+        agreement: share of the same decisions; None where a row decides nothing, as of numbers and embeddings.
+        clear_ones_agree: whether the decisions are the same wherever the model prefers its own by `clear_margin`.
     """
 
     rows: int

@@ -55,15 +55,15 @@ def convert(
     encode = _encode_loop if form == "loop" else _encode_unrolled
     longest = longest_input(task)
 
+    def encode_ids(token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
+        return task.row_outputs(encode(task.backbone, token_ids, segment_ids, padding_mask), segment_ids, padding_mask)
+
     def serve(token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
         inputs = [token_ids, segment_ids, padding_mask]
         if length is None:
             inputs = [_cut(tensor, longest) for tensor in inputs]
-        outputs = task.row_outputs(encode(task.backbone, *inputs), inputs[1], inputs[2])
+        outputs = encode_ids(*inputs)
         return _hidden(outputs, task.token_outputs, inputs[2]) if hides_padding else outputs
-
-    def encode_ids(*inputs: Any) -> dict[str, Any]:
-        return task.row_outputs(encode(task.backbone, *inputs), inputs[1], inputs[2])
 
     most = longest if length is None else max(length) if isinstance(length, tuple) else length
     model = _converted(serve, recipe, length, from_texts(task, encode_ids, most) if text_input else None)

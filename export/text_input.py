@@ -28,14 +28,11 @@ TEXTS = "texts"  # the signature, and its input: one string
 TASKS = ("classification", "multi-label", "regression", "similarity")
 _NONE = -1  # no id
 
-
 Encode = Callable[[Any, Any, Any], dict[str, Any]]
 
 
 def check_text_input(task: AlbertTask, runtime: str, *, in_integers: bool) -> None:
-    """Raises:
-    InputError: a file of this task, runtime or recipe cannot take strings.
-    """
+    """Raises InputError where a file of this task, runtime or recipe cannot take strings."""
     if task.task not in TASKS:
         raise InputError(
             f"text_input: expected a model for {', '.join(TASKS)}; one for {task.task} needs places in the text, or several "

@@ -134,7 +134,7 @@ def _checked_length(length: Any, longest: int, recipe: Recipe, runtime: str) -> 
             f"length: {recipe.name} measures the ranges of one graph, several lengths have as many; expected one number"
         )
     if runtime != "litert":
-        raise InputError(f"length: {runtime} takes only files with one subgraph, several lengths have as many")
+        raise InputError(f"length: {runtime} runs one signature, several lengths have one each; expected one number")
     return tuple(sorted(found))
 
 

@@ -24,7 +24,7 @@ from export.model_size import size_limits, tokenizer_bytes
 from export.quantization import Recipe
 from export.runtime import TFLiteRunner
 from export.signatures import Length
-from export.tflite_model import read_model
+from export.tflite_model import Model, read_model
 
 # How much of its metric a file may lose on labelled examples, beside one example's share.
 MOST_LOST = 0.02
@@ -143,15 +143,26 @@ def check_export(
             runner = TFLiteRunner(path)
         except InputError as error:
             raise ExportError(f"the file cannot be run: {str(error).removeprefix(f'{path}: ')}") from error
-        _check_size(model_bytes - tokenizer_bytes(read_model(content)), task, recipe, runner)
+        model = read_model(content)
+        _check_size(model_bytes - tokenizer_bytes(model), task, recipe, runner)
         rows = task.required_tokenizer.encode_batch(texts, length=runner.tokenizer.max_length)
         if runner.tokenizer.encode_batch(texts) != rows:
             raise ExportError("the file's tokenizer gives other ids than the model's: it is not the same tokenizer")
         comparison, metrics = _compared(runner, task, texts, examples, recipe)
         same_ids = _check_text_input(path, runner, texts, recipe) if runner.settings.get("text_input") else None
         device = _measured(path, runner, texts) if measured else None
-    report = _report(content, model_bytes, runner, task, recipe, comparison, metrics, device)
-    report = dataclasses.replace(report, same_ids=same_ids)
+    report = _report(
+        model,
+        runner,
+        task,
+        recipe,
+        size_bytes=len(content),
+        model_bytes=model_bytes,
+        comparison=comparison,
+        metrics=metrics,
+        same_ids=same_ids,
+        device=device,
+    )
     report = dataclasses.replace(report, failed=_failed(report, recipe, task, len(examples or ())))
     if report.failed and not force:
         raise ExportError(report.failed)
@@ -269,23 +280,15 @@ def _measured(path: Path, runner: TFLiteRunner, texts: list[str]) -> Measurement
 
 
 def _report(
-    content: bytes,
-    model_bytes: int,
-    runner: TFLiteRunner,
-    task: AlbertTask,
-    recipe: Recipe,
-    comparison: Comparison,
-    metrics: dict[str, MetricPair],
-    device: Measurement | None,
+    model: Model, runner: TFLiteRunner, task: AlbertTask, recipe: Recipe, *, model_bytes: int, **found: Any
 ) -> ExportReport:
-    model = read_model(content)
+    """What the model itself says, beside what was `found` by running it."""
     in_graph = tokenizer_bytes(model)
     return ExportReport(
         recipe=recipe.name,
         form=runner.settings["form"],
         length=runner.length,
         parameters=task.count_params(),
-        size_bytes=len(content),
         model_bytes=model_bytes,
         tokenizer_bytes=in_graph,
         bytes_per_parameter=(model_bytes - in_graph) / task.count_params(),
@@ -293,11 +296,8 @@ def _report(
         operators=operator_counts(model.subgraphs),
         float_operators=float_operators(model),
         finite_outputs=True,  # or there is no report
-        comparison=comparison,
         largest_distance=recipe.max_mean_difference,
-        same_ids=None,
-        metrics=metrics,
-        device=device,
+        **found,
     )
 
 

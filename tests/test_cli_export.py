@@ -114,7 +114,7 @@ def test_a_file_that_fails_its_check_is_not_written(
         (("--length", "8,33"), "or several such, got [8, 33]"),
         (("--length", "8,x"), "expected numbers of tokens with commas between, got '8,x'"),
         (("--length", "8,16", "--recipe", "int8"), "expected one number"),
-        (("--length", "8,16", "--runtime", "mediapipe"), "mediapipe takes only files with one subgraph"),
+        (("--length", "8,16", "--runtime", "mediapipe"), "mediapipe runs one signature, several lengths have one each"),
         (("--text-input", "--runtime", "mediapipe"), "text_input: mediapipe has a tokenizer of its own"),
         (("--label-column", "x"), "--label-column: says how --examples is read"),
         (("--examples", "absent.tsv"), "cannot read absent.tsv"),

@@ -227,7 +227,7 @@ def test_texts_are_cut_to_what_the_model_takes(tmp_path):
         ({"length": ()}, r"or several such, got \(\)"),
         ({"length": (8, True)}, r"or several such, got \(8, True\)"),
         ({"length": (8, 16), "recipe": "int8"}, "int8 measures the ranges of one graph.*expected one number"),
-        ({"length": (8, 16), "runtime": "mediapipe"}, "mediapipe takes only files with one subgraph"),
+        ({"length": (8, 16), "runtime": "mediapipe"}, "mediapipe runs one signature, several lengths have one each"),
         ({"texts": []}, "texts: expected at least one text"),
         ({"texts": ["a", 1]}, r"texts\[1\]: expected a string"),
     ],

@@ -307,6 +307,8 @@ def test_a_task_must_say_what_it_is(config: AlbertConfig) -> None:
         bare.settings()
     with pytest.raises(NotImplementedError):
         bare.device_outputs(None, None)
+    with pytest.raises(NotImplementedError):
+        bare.training_losses({}, None)
 
 
 def copied(saved: Path, folder: Path) -> Path:

@@ -34,7 +34,8 @@ _MAX_DEPTH = 32
 _CHUNK = 2**20
 # What macOS adds to an archive beside the files themselves.
 _OF_MACOS = "__MACOSX"
-# Whatever the modules that decompress raise on bytes that are not theirs.
+# Whatever the modules that decompress raise on bytes that are not theirs: OSError of gzip and bzip2 (and of a full disk,
+# told apart where it is caught), NotImplementedError of a packing that zipfile does not know.
 _DAMAGED = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
     *(EOFError, OSError, ValueError, OverflowError, NotImplementedError),

@@ -25,7 +25,8 @@ _MAX_AXES = 8
 _EMPTY = 2**20
 # ALBERT's tied weights are one table under two names.
 _MOST_SHARING = 2
-# Whatever zipfile raises on bytes that are no archive's.
+# Whatever zipfile raises on bytes that are no archive's; NotImplementedError of a packing that it does not know,
+# RuntimeError of a member with a password.
 _BAD_ZIP = (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError, struct.error)
 _ADVICE = (
     "With PyTorch, make a safetensors file of it: save_file(torch.load(path, weights_only=True), 'model.safetensors'), "

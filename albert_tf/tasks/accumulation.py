@@ -40,10 +40,7 @@ class AccumulatingModel(FitModel):
                 raise InputError("accumulated_parts: goes with the model's own loss; compile without a loss")
             return super().train_step(data)
         x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
-        if weights is not None:
-            raise InputError(
-                "sample_weight and class_weight go with a loss of your own; this model is compiled without"
-            )
+        refuse_weights(weights)
         parts = self.accumulated_parts
         loss, gradients = self._gradients(x, y) if parts == 1 else self._summed_gradients(x, y, parts)
         share = self.loss_share(y)
@@ -79,3 +76,9 @@ class AccumulatingModel(FitModel):
         zeros = [tf.zeros(variable.shape, variable.dtype) for variable in self.trainable_variables]
         _, loss, sums = tf.while_loop(lambda part, *_: part < parts, add, (0, 0.0, zeros), parallel_iterations=1)
         return loss, [total if given else None for total, given in zip(sums, with_gradient, strict=True)]
+
+
+def refuse_weights(sample_weight: Any) -> None:
+    """Raises InputError where `fit` or `evaluate` was given weights: a model's own loss takes none."""
+    if sample_weight is not None:
+        raise InputError("sample_weight and class_weight go with a loss of your own; this model is compiled without")

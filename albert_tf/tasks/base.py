@@ -24,7 +24,7 @@ from albert_tf.errors import InputError
 from albert_tf.inference.runner import Outputs
 from albert_tf.layers.low_rank import stored_weights
 from albert_tf.presets import load_checkpoint, load_tokenizer, save_preset
-from albert_tf.tasks.accumulation import AccumulatingModel
+from albert_tf.tasks.accumulation import AccumulatingModel, refuse_weights
 from albert_tf.tasks.heads import new_pooler
 from albert_tf.tokenization.packing import Packed, pad_batch
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
@@ -242,10 +242,7 @@ class AlbertTask(AccumulatingModel):
         """
         if self.loss is not None:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
-        if sample_weight is not None:
-            raise InputError(
-                "sample_weight and class_weight go with a loss of your own; this model is compiled without"
-            )
+        refuse_weights(sample_weight)
         if not isinstance(y, Mapping):
             raise InputError(
                 "this model is compiled without a loss, so its own is taken, which needs targets by name: see "

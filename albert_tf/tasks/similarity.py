@@ -76,14 +76,9 @@ class AlbertTextEmbedder(AlbertTask):
         projection = None if projection_dim is None else head_dense(backbone, projection_dim, "sentence_projection")
         embedded = pooled if projection is None else projection(pooled)
         super().__init__(backbone, tokenizer, backbone.input, embedded, name=name)
-        self.projection = projection
+        self.projection, self.projection_dim = projection, projection_dim
         self.embedding_dim = projection_dim or backbone.config.hidden_dim
-        self.pooling, self.normalize, self.projection_dim, self.objective = (
-            pooling,
-            normalize,
-            projection_dim,
-            objective,
-        )
+        self.pooling, self.normalize, self.objective = pooling, normalize, objective
         self.max_score, self.scale = max_score, scale
         self.labels: tuple[str, ...] = names
         if names:

@@ -24,7 +24,7 @@ _RANGES = ((0, 0xD800), (0xE000, 0x30000), (0xE0000, 0xE0200))
 def split(texts: tf.Tensor) -> tf.RaggedTensor:
     """Strings (n,) → their words, at ASCII whitespace (n, None). `tf.strings.split` in fewer operations."""
     found = tf.raw_ops.StringSplitV2(input=texts, sep="")
-    lengths = counts(tf.squeeze(found.indices[:, :1], 1), tf.size(texts, tf.int64))
+    lengths = occurrences(tf.squeeze(found.indices[:, :1], 1), tf.size(texts, tf.int64))
     return ragged(found.values, tf.concat([[0], tf.cumsum(lengths)], 0))
 
 
@@ -132,10 +132,10 @@ def _case_classes() -> tuple[np.ndarray, np.ndarray]:
 def row_numbers(ragged: tf.RaggedTensor) -> tf.Tensor:
     """The row of each value, int32. In linear time, unlike `value_rowids`, whose cost grows with the longest row."""
     row_splits = tf.cast(ragged.row_splits, tf.int32)
-    return tf.cumsum(counts(row_splits[1:-1], row_splits[-1]))
+    return tf.cumsum(occurrences(row_splits[1:-1], row_splits[-1]))
 
 
-def counts(values: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+def occurrences(values: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
     """How often each number below `size` is among `values`. `tf.math.bincount` in one operation."""
     return tf.raw_ops.DenseBincount(input=values, size=size, weights=tf.zeros([0], values.dtype))
 

@@ -22,7 +22,7 @@ from albert_tf.training.checkpoints import UnsavedError
 from albert_tf.training.finetune import finetune
 from albert_tf.training.rounds import DivergedError
 from albert_tf.training.run_config import RunConfig
-from albert_tf.training.run_folder import RUN_FILE, remove_work, work_path
+from albert_tf.training.run_folder import METRICS_FILE, RUN_FILE, remove_work, work_path
 
 SWEEP_FILE = "sweep.json"
 SUMMARY_FILE = "summary.json"
@@ -204,7 +204,7 @@ def _finished(run: RunConfig) -> dict[str, float] | None:
         return None
     if work_path(run).exists():  # interrupted when all was done
         remove_work(work_path(run))
-    return _numbers(read_json(Path(run.out) / "metrics.json")["valid"])
+    return _numbers(read_json(Path(run.out) / METRICS_FILE)["valid"])
 
 
 def _trained(run: RunConfig, report: Callable[[str], None]) -> dict[str, float]:

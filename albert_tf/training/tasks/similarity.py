@@ -100,7 +100,7 @@ class FinetuneSimilarity:
 
 def _vector_length(run: SimilarityRun, examples: Sequence[SimilarityExample]) -> int:
     """The length of the vectors to learn, which has to be that of the embeddings."""
-    length = len(examples[0].vector if examples[0].vector is not None else ())
+    length = next(len(example.vector) for example in examples if example.vector is not None)
     if run.projection_dim not in (None, length):
         raise InputError(
             f"--projection-dim {run.projection_dim}: the vectors in {run.vectors} have the length {length}, and embeddings "
