@@ -257,8 +257,20 @@ def read_json(path: str | Path) -> Any:
         raise InputError(
             f"{path}: the key {error.args[0]!r} comes twice in one object; leave the one that is meant"
         ) from error
+    except UnicodeEncodeError as error:
+        line, escape = _half_of_a_character(text)
+        raise InputError(f"{path}, line {line}: {escape} is half of a character, without its other half") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits; thousands of brackets
         raise InputError(f"{path}: not JSON that can be read ({error})") from error
+
+
+def _half_of_a_character(text: str) -> tuple[int, str]:
+    """The line and the escape of the first half of a surrogate pair that stands alone in a JSON text."""
+    whole, half = r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..", r"\\u[dD][89a-fA-F].."
+    for found in re.finditer(rf"{whole}|({half})|\\.", text, re.DOTALL):
+        if found[1]:
+            return text.count("\n", 0, found.start()) + 1, found[1]
+    return 1, "a character"
 
 
 class _TwiceError(Exception):

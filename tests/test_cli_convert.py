@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from huggingface_writer import save, tensors, without_heads
+from safetensors.numpy import load_file
 from tf1_writer import PUBLISHED, encoder, save_folder, save_published, squad_1, squad_2, variables
 
 from albert_tf.cli.convert import add_parser
@@ -78,6 +79,26 @@ def test_what_exists_is_replaced_only_when_asked(source, tmp_path):
     with pytest.raises(InputError, match="is not a preset"):
         convert(source, source, "--overwrite")
     assert load_checkpoint(source).form == "google tf1"
+
+
+def test_a_preset_in_half_the_bytes(source, tmp_path):
+    convert(source, tmp_path / "preset")
+    convert(tmp_path / "preset", tmp_path / "half", "--dtype", "float16", "--verify")
+    whole, half = (tmp_path / name / "weights.safetensors" for name in ("preset", "half"))
+    assert all(values.dtype == np.float16 for values in load_file(half).values())
+    for name, values in load_file(whole).items():
+        np.testing.assert_array_equal(load_checkpoint(tmp_path / "half").weights[name], values.astype(np.float16))
+
+
+def test_half_precision_is_of_presets_and_of_weights_that_it_holds(source, tmp_path):
+    with pytest.raises(InputError, match="--to tf1 writes float32"):
+        convert(source, tmp_path / "out", "--to", "tf1", "--dtype", "float16")
+    checkpoint = load_checkpoint(source)
+    checkpoint.weights["pooler/bias"][0] = 70000
+    save_preset(tmp_path / "large", checkpoint.config, checkpoint.weights, None)
+    with pytest.raises(InputError, match="pooler/bias has a weight of 70000, float16 holds up to 65504"):
+        convert(tmp_path / "large", tmp_path / "out", "--dtype", "float16")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_preset_is_not_converted_again(source, tmp_path):

@@ -147,3 +147,15 @@ def test_lengths_of_strings(tmp_path: Path, lengths: tuple[int, ...]) -> None:
     rewritten(tmp_path, lambda held: entry(held, b"s", size=len(content)))
     with pytest.raises(InputError, match="cannot read tensor s: its strings do not fill its bytes"):
         check_index(prefix, [tmp_path / DATA])
+
+
+def test_a_data_file_without_permission_is_not_called_damaged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, *args: Any, **options: Any) -> Any:
+        if path.name == DATA:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *args, **options)
+
+    opened = Path.open
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(InputError, match=r"^cannot read .*data-00000-of-00001: Permission denied$"):
+        check_index(folder / "model.ckpt-best", [folder / DATA])

@@ -107,3 +107,38 @@ def test_a_saved_model_of_tensorflow_2(tmp_path):
     touch(tmp_path, "saved_model.pb", "keras_metadata.pb", "variables/variables.index", "assets/30k-clean.model")
     (tmp_path / "variables" / "variables.index").write_bytes(b"\0\0_CHECKPOINTABLE_OBJECT_GRAPH\x08variables/")
     assert detect(tmp_path) == MODEL_GARDEN
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (
+            ["config.json", "model.safetensors", "albert_config.json", "model.ckpt-best.index"],
+            r"found a Hugging Face checkpoint \(model\.safetensors\) and a TensorFlow checkpoint "
+            r"\(model\.ckpt-best\.index\); .*or give the prefix",
+        ),
+        (["weights.safetensors", "pytorch_model.bin"], "found an albert-tf preset .* and a Hugging Face checkpoint"),
+        (
+            ["model.weights.h5", "model.safetensors"],
+            "found a Hugging Face checkpoint .* and weights of Keras or KerasHub",
+        ),
+        (["saved_model.pb", "ckpt-1.index", "model.weights.json"], "KerasHub .* and a SavedModel .* and a TensorFlow"),
+    ],
+)
+def test_several_forms_in_a_folder(tmp_path, names, message):
+    with pytest.raises(InputError, match=message):
+        detect(touch(tmp_path, *names))
+
+
+def test_a_link_to_nothing(tmp_path):
+    """As of a large file in another folder, where only the folder with the links was copied."""
+    (tmp_path / "a.index").symlink_to("blobs/1234")
+    with pytest.raises(InputError, match=r"a\.index: expected a file, found a link to nothing"):
+        detect(tmp_path)
+    (tmp_path / "albert").symlink_to("albert")
+    with pytest.raises(InputError, match="albert: a link to nothing; expected"):
+        detect(tmp_path / "albert")
+    (tmp_path / "albert").unlink()
+    (tmp_path / "a.index").rename(tmp_path / "a.weights")
+    with pytest.raises(InputError, match=r"found only a\.weights \(a\.weights: a link to nothing\)"):
+        detect(tmp_path)

@@ -71,6 +71,15 @@ def test_weights_of_albert_model_alone(tmp_path: Path) -> None:
         read_huggingface(save(tmp_path / "both", both))
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin.index.json"])
+def test_weights_behind_a_link_to_nothing_are_told(tmp_path: Path, name: str) -> None:
+    save(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    (tmp_path / name).symlink_to("../../blobs/1234")
+    with pytest.raises(InputError, match=rf"{name}: expected a file, found a link to nothing"):
+        read_huggingface(tmp_path)
+
+
 def test_a_masked_word_model_without_pooler(tmp_path: Path) -> None:
     state = {name: x for name, x in tensors().items() if not name.startswith(("albert.pooler", "sop_"))}
     read = read_huggingface(save(tmp_path, state, architectures=["AlbertForMaskedLM"]))

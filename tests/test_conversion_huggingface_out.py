@@ -211,7 +211,10 @@ def test_heads_without_a_form(tmp_path: Path) -> None:
     only_order = {n: w for n, w in random_weights(TINY, heads=True).items() if not n.startswith("masked_lm")}
     squad_2 = random_weights(TINY) | {"question_answering/start/kernel": np.zeros((16, 1), np.float32)}
     for weights in (both, only_order, squad_2):
-        with pytest.raises(InputError, match="Hugging Face has no class with the heads"):
+        homeless = "; no tensor for question_answering/start/kernel" if weights is squad_2 else ""
+        with pytest.raises(
+            InputError, match=f"Hugging Face has no class with the heads .* of this checkpoint{homeless}$"
+        ):
             write_huggingface(tmp_path / "out", TINY, weights, None)
     no_pooler = {n: w for n, w in with_head("classifier").items() if not n.startswith("pooler")}
     with pytest.raises(InputError, match="AlbertForSequenceClassification of Hugging Face needs a pooler"):

@@ -9,6 +9,7 @@ import pytest
 from keras_hub_writer import CONFIG, save, save_object, variables, write_h5
 
 from albert_tf.conversion.keras_hub import read_keras_hub
+from albert_tf.conversion.keras_hub_files import VOCABULARY_FILE
 from albert_tf.errors import InputError
 
 LAYER = "layers/transformer_encoder/_self_attention_layer"
@@ -94,3 +95,12 @@ def test_two_variables_of_one_name(tmp_path: Path, more: dict[str, np.ndarray], 
     write_h5(folder / "model.weights.h5", variables() | more, names)
     with pytest.raises(InputError, match=r"is the second variable .* in the file; expected one"):
         read_keras_hub(folder)
+
+
+def test_a_vocabulary_that_is_no_file_is_not_taken_for_none(tmp_path: Path) -> None:
+    save(tmp_path)
+    (tmp_path / VOCABULARY_FILE).parent.mkdir(parents=True)
+    assert read_keras_hub(tmp_path).tokenizer_path is None
+    (tmp_path / VOCABULARY_FILE).symlink_to("gone")
+    with pytest.raises(InputError, match=r"vocabulary\.spm: expected a file, found a link to nothing"):
+        read_keras_hub(tmp_path)

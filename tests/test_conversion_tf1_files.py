@@ -2,16 +2,20 @@
 
 import json
 import os
+import re
 import shutil
 
 import numpy as np
 import pytest
 from tf1_folders import same_rest
 from tf1_writer import PUBLISHED, save, save_folder, variables
+from tiny_models import TINY
 
-from albert_tf.conversion.tf1 import read_tf1
+from albert_tf.conversion.model_garden import write_model_garden
+from albert_tf.conversion.tf1 import read_tf1, write_tf1
 from albert_tf.conversion.tf1_files import checkpoint_prefix, closest
 from albert_tf.errors import InputError
+from albert_tf.parameters import backbone_weight_shapes
 
 DATA = "model.ckpt-best.data-00000-of-00001"
 
@@ -171,6 +175,31 @@ def test_hidden_files_do_not_count(tmp_path):
         (tmp_path / name).touch()
     assert closest(tmp_path, "*.index") == [tmp_path / "inner" / "b.index"]
     assert closest(tmp_path, "*.model") == []
+
+
+@pytest.mark.parametrize("name", ["30k-clean.model", "albert_config.json"])
+@pytest.mark.parametrize("target", ["gone", None])
+def test_a_link_to_nothing_is_not_taken_for_no_file(copied, name, target):
+    (copied / name).unlink()
+    (copied / name).symlink_to(target or name)
+    with pytest.raises(InputError, match=rf"{re.escape(name)}: expected a file, found a link to nothing"):
+        read_tf1(copied)
+
+
+@pytest.mark.parametrize("write", [write_tf1, write_model_garden])
+def test_a_limit_on_the_size_of_files_is_one_plain_line(tmp_path, write):
+    """As of a quota. TensorFlow's own message begins with the place in its graph."""
+    import resource
+
+    weights = {name: np.zeros(shape, np.float32) for name, shape in backbone_weight_shapes(TINY).items()}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+    try:
+        with pytest.raises(InputError, match=r"^cannot write [^{]*/out: [^{]*File too large; nothing was written$"):
+            write(tmp_path / "out", TINY, weights, None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_prefix_of_a_file(tmp_path):

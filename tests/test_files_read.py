@@ -61,7 +61,8 @@ def test_read_json(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     for text, message in (
         ('{"a": 1, "b": {"c": 1, "c": 2}}', "the key 'c' comes twice in one object"),
-        ('{"a": "\\ud800"}', "surrogates not allowed"),
+        ('{"a": "\\ud800"}', r"line 1: \\ud800 is half of a character"),
+        ('{"a": "\\\\ud800 \\ud83d\\ude00",\n"b": "\\uDC01\\ud83d"}', r"line 2: \\uDC01 is half of a character"),
         ('{"a": ' + "9" * 5000 + "}", "not JSON that can be read"),
         ("[" * 200_000, "not JSON that can be read"),
         ('{"a":\n}', "line 2: not JSON"),

@@ -17,6 +17,7 @@ from albert_tf.conversion.keras_hub import FORM as KERAS_HUB
 from albert_tf.conversion.keras_hub import write_keras_hub
 from albert_tf.conversion.model_garden import FORM as MODEL_GARDEN
 from albert_tf.conversion.model_garden import write_model_garden
+from albert_tf.conversion.stored import in_float16
 from albert_tf.conversion.tf1 import write_tf1
 from albert_tf.errors import InputError
 from albert_tf.files import refuse_existing
@@ -43,6 +44,7 @@ def _write_preset(
 
 
 PRESET_NAME = "albert-tf"
+DTYPES = ("float32", "float16")
 # Name of a form → what writes it, and returns what is otherwise in that form than in ours.
 WRITERS: dict[str, Callable[..., list[str]]] = {
     PRESET_NAME: _write_preset,
@@ -63,6 +65,7 @@ examples:
   albert-tf convert out/model.ckpt-800 my_classifier --overwrite
   albert-tf convert albert/albert-base-v2 albert_base
   albert-tf convert films.keras films_preset
+  albert-tf convert runs/wiki albert_wiki --dtype float16
   albert-tf convert runs/films films_for_transformers --to huggingface --verify
   albert-tf convert garden/ckpt-125000 albert_base --config albert_base_v2 --tokenizer 30k-clean.model
 """
@@ -102,6 +105,12 @@ def add_parser(subparsers: "Subparsers") -> None:
         "archive of one of these",
     )
     parser.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        default="float32",
+        help="of the weights in a preset folder (default: float32); float16 takes half the bytes",
+    )
+    parser.add_argument(
         "--verify",
         action="store_true",
         help="compare outputs with the framework that SOURCE is of, and that OUT is of, where there is one to run it; read "
@@ -120,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
         The exit code, 0.
 
     Raises:
-        InputError: the source cannot be read as a whole, or OUT cannot be written.
+        InputError: the source cannot be read as a whole, a weight is too large for float16, or OUT cannot be written.
         CheckError: with `verify`, outputs or weights differ.
     """
     from rich.console import Console
@@ -128,6 +137,8 @@ def run(args: argparse.Namespace) -> int:
     from rich.text import Text
 
     refuse_existing(args.out, overwrite=args.overwrite)  # before the long part
+    if args.dtype != "float32" and args.to != PRESET_NAME:
+        raise InputError(f"--dtype {args.dtype} is for preset folders; --to {args.to} writes float32")
     if args.verify and args.to in _FORMS:
         from albert_tf.evaluation.frameworks import FRAMEWORKS, require
 
@@ -135,13 +146,15 @@ def run(args: argparse.Namespace) -> int:
     checkpoint = load_checkpoint(args.source, config=args.config, tokenizer=args.tokenizer)
     config = dataclasses.replace(checkpoint.config, activation=args.activation or checkpoint.config.activation)
     archived = is_archive_file(checkpoint.source)
-    if checkpoint.form == PRESET and args.to == PRESET_NAME and config == checkpoint.config and not archived:
+    as_it_is = checkpoint.form == PRESET and args.to == PRESET_NAME and config == checkpoint.config and not archived
+    if as_it_is and args.dtype == "float32":
         raise InputError(f"{args.source} is a preset folder already; copy it as it is")
     tokenizer = load_tokenizer(checkpoint)
     if args.verify:
         _verify(checkpoint)
     write = WRITERS[args.to]
-    notes = write(args.out, config, checkpoint.weights, tokenizer, task=checkpoint.task, overwrite=args.overwrite)
+    weights = in_float16(checkpoint.weights, checkpoint.source) if args.dtype == "float16" else checkpoint.weights
+    notes = write(args.out, config, weights, tokenizer, task=checkpoint.task, overwrite=args.overwrite)
     backbone = sum(weight.size for weight in checkpoint.backbone_weights.values())
     head = sum(weight.size for weight in checkpoint.head_weights.values())
     table = Table(show_header=False)
@@ -160,10 +173,9 @@ def run(args: argparse.Namespace) -> int:
         from albert_tf.evaluation.parity import check_written
 
         written = load_checkpoint(args.out)
-        weights = checkpoint.weights
         if args.to != PRESET_NAME:
             weights, _ = settings_in_weights(weights, checkpoint.task)
-        check_written(weights, written)
+        check_written({name: weight.astype("float32", copy=False) for name, weight in weights.items()}, written)
         _verify(written)
     return 0
 

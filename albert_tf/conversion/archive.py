@@ -102,7 +102,11 @@ def _unpack(path: Path, folder: Path) -> None:
     where = "at its first member"
     count = total = 0
     try:
-        packed = path.stat().st_size
+        with path.open("rb") as file:
+            packed = file.seek(0, os.SEEK_END)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    try:
 
         def refuse_bomb(size: int) -> None:
             _refuse_bomb(path, size, count, packed)

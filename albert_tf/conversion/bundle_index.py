@@ -7,6 +7,7 @@ read, and of two variables of one name either may be the one.
 """
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ def check_index(prefix: Path, data_files: Sequence[Path]) -> None:
         header = BundleHeaderProto.FromString(entries[0][1])
         if header.num_shards != len(data_files) or header.endianness != header.LITTLE:
             raise _UnsoundError(f"it is not that of {len(data_files)} data files in little-endian order")
-        sizes = [file.stat().st_size for file in data_files]
+        sizes = [_size(file) for file in data_files]
         total = 0
         for key, value in entries[1:]:
             entry = BundleEntryProto.FromString(value)
@@ -74,6 +75,12 @@ def check_index(prefix: Path, data_files: Sequence[Path]) -> None:
         raise InputError(f"{path}: damaged or not a TensorFlow checkpoint: {error}") from error
     except OSError as error:
         raise InputError(f"cannot read {error.filename}: {error.strerror}") from error
+
+
+def _size(data_file: Path) -> int:
+    """Of a file that can be read: of one that cannot, TensorFlow says so where it reads the first variable."""
+    with data_file.open("rb") as file:
+        return file.seek(0, os.SEEK_END)
 
 
 class _UnsoundError(Exception):

@@ -1,5 +1,6 @@
 """Which form of checkpoint a path holds."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 from albert_tf.config import CONFIGS
@@ -14,10 +15,12 @@ from albert_tf.conversion.keras_hub import FORM as KERAS_HUB
 from albert_tf.conversion.keras_hub_files import SHARDS_FILE, WEIGHTS_FILE
 from albert_tf.conversion.model_garden import FORM as MODEL_GARDEN
 from albert_tf.conversion.object_graph import is_object_checkpoint
+from albert_tf.conversion.saved_model import FILE_NAME as SAVED_MODEL_FILE
 from albert_tf.conversion.tf1_files import checkpoint_prefix, closest
 from albert_tf.errors import InputError
 
 PRESET = "albert-tf preset"
+PRESET_WEIGHTS = "weights.safetensors"
 TF1 = "tf1"  # of Google or of brightmart, which only the names of the variables tell
 ARCHIVE = "archive"
 
@@ -63,7 +66,8 @@ def detect(source: str | Path) -> str:
     if not path.exists():
         if str(source) in CONFIGS:
             raise InputError(f"{source} is the name of a config, which has no weights here; expected {READABLE}")
-        raise InputError(f"{path}: no such file or folder; expected {READABLE}")
+        what = "a link to nothing" if path.is_symlink() else "no such file or folder"
+        raise InputError(f"{path}: {what}; expected {READABLE}")
     if is_archive_file(path):
         return ARCHIVE
     if path.suffix.lower() == KERAS_SUFFIX:
@@ -77,7 +81,8 @@ def _detect_folder(folder: Path) -> str:
         names = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
     except OSError as error:
         raise InputError(f"cannot read {folder}: {error.strerror or error}") from error
-    if "weights.safetensors" in names:
+    _refuse_several(folder, names)
+    if PRESET_WEIGHTS in names:
         return PRESET
     if any(name in names for name in WEIGHT_FILES):
         return HUGGING_FACE
@@ -85,7 +90,7 @@ def _detect_folder(folder: Path) -> str:
         return KERAS
     if any(name in names for name in (WEIGHTS_FILE, SHARDS_FILE)):
         return KERAS_HUB
-    if "saved_model.pb" in names and "tfhub_module.pb" not in names:  # a TF-Hub version 1 module is a TF1 checkpoint
+    if SAVED_MODEL_FILE in names and "tfhub_module.pb" not in names:  # a TF-Hub version 1 module is a TF1 checkpoint
         if is_object_checkpoint(folder / "variables" / "variables.index"):
             return MODEL_GARDEN
         raise InputError(f"{folder}: found a SavedModel of TensorFlow 1, which has no reader; expected {READABLE}")
@@ -97,4 +102,23 @@ def _detect_folder(folder: Path) -> str:
     if saved := [name for name in names if name.lower().endswith(KERAS_SUFFIX)]:
         raise InputError(f"{folder}: found {listing(saved)}; give the path of that file, not of the folder it is in")
     held = f"found only {listing(names)}" if names else "the folder is empty"
+    if lost := [name for name in names if not (folder / name).exists()]:
+        held += f" ({listing(lost)}: a link to nothing)"
     raise InputError(f"{folder}: {held}; expected {READABLE}")
+
+
+def _refuse_several(folder: Path, names: Collection[str]) -> None:
+    """Raises InputError where several forms have weights in the folder: which of them is meant, nothing says."""
+    found = {
+        "an albert-tf preset": [name for name in names if name == PRESET_WEIGHTS],
+        "a Hugging Face checkpoint": [name for name in names if name in WEIGHT_FILES],
+        "weights of Keras or KerasHub": [name for name in names if name in (WEIGHTS_FILE, SHARDS_FILE)],
+        "a SavedModel": [name for name in names if name == SAVED_MODEL_FILE],
+        "a TensorFlow checkpoint": [name for name in names if name.endswith(".index")],
+    }
+    told = [f"{form} ({listing(files)})" for form, files in found.items() if files]
+    if len(told) > 1:
+        prefix = ", or give the prefix of the checkpoint" if found["a TensorFlow checkpoint"] else ""
+        raise InputError(
+            f"{folder}: expected one checkpoint, found {' and '.join(told)}; move what is not meant elsewhere{prefix}"
+        )

@@ -32,6 +32,7 @@ from albert_tf.conversion.huggingface_tokenizer import read_tokenizer_files, wri
 from albert_tf.conversion.stored import StoredTensor, read_largest_first, safetensors_in, sharded, write_safetensors
 from albert_tf.conversion.torch_file import torch_tensors_in
 from albert_tf.errors import InputError
+from albert_tf.files import is_there
 from albert_tf.parameters import Shapes, backbone_weight_shapes, pretraining_head_weight_shapes
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def write_huggingface(
 
 def _stored(folder: Path) -> dict[str, StoredTensor]:
     """The tensors without the encoder's prefix, which a file of AlbertModel alone does not have."""
-    found = [name for name in WEIGHT_FILES if (folder / name).is_file()]
+    found = [name for name in WEIGHT_FILES if is_there(folder / name)]
     if not found:
         raise InputError(f"{folder}: expected one of {', '.join(WEIGHT_FILES)}; there is none")
     open_file = WEIGHT_FILES[found[0]]
@@ -266,9 +267,12 @@ def _architecture(weights: Weights) -> str:
     }
     heads = {"classifier" if part == "multi_label" else part for part in parts - {"pooler"}}
     found = [name for name, wanted in (with_pooler | without_pooler).items() if wanted == heads]
-    simple = all(name in _TABLE for name in weights if not name.startswith("encoder/"))
-    if not found or not simple:
-        raise InputError(f"Hugging Face has no class with the heads {', '.join(sorted(heads))} of this checkpoint")
+    homeless = sorted(name for name in weights if name not in _TABLE and not name.startswith("encoder/"))
+    if not found or homeless:
+        weights_of_them = f"; no tensor for {listing(homeless)}" if homeless else ""
+        raise InputError(
+            f"Hugging Face has no class with the heads {', '.join(sorted(heads))} of this checkpoint{weights_of_them}"
+        )
     if "pooler" not in parts and found[0] not in without_pooler:
         raise InputError(f"{found[0]} of Hugging Face needs a pooler, which this checkpoint has not")
     return found[0]

@@ -32,6 +32,7 @@ from albert_tf.conversion.keras_hub_files import (
 )
 from albert_tf.conversion.stored import StoredTensor, read_largest_first
 from albert_tf.errors import InputError
+from albert_tf.files import is_there
 from albert_tf.parameters import Shapes, backbone_weight_shapes, pretraining_head_weight_shapes
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def read_keras_hub(folder: str | Path) -> Checkpoint:
             saved = {"task": "classification" if task.num_classes > 1 else "regression", "settings": settings}
     weights = without_identity(config, weights, source=str(folder))
     vocabulary = folder / VOCABULARY_FILE
-    return Checkpoint(FORM, str(folder), config, weights, vocabulary if vocabulary.is_file() else None, task=saved)
+    return Checkpoint(FORM, str(folder), config, weights, vocabulary if is_there(vocabulary) else None, task=saved)
 
 
 def write_keras_hub(

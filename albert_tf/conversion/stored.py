@@ -87,6 +87,21 @@ def safetensors_in(path: Path) -> dict[str, StoredTensor]:
     }
 
 
+def in_float16(weights: Mapping[str, np.ndarray], source: str) -> dict[str, np.ndarray]:
+    """The weights rounded to float16, with 11 significant bits, from 6e-8 to 65504.
+
+    Raises:
+        InputError: a weight is larger than that.
+    """
+    largest = float(np.finfo(np.float16).max)
+    for name, values in weights.items():
+        if values.size and (found := float(np.abs(values).max())) > largest:
+            raise InputError(
+                f"{source}: {name} has a weight of {found:g}, float16 holds up to {largest:g}; keep float32"
+            )
+    return {name: values.astype(np.float16) for name, values in weights.items()}
+
+
 def write_safetensors(path: Path, tensors: dict[str, np.ndarray], metadata: dict[str, str] | None = None) -> None:
     """Writes a safetensors file.
 

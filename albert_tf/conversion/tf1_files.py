@@ -15,9 +15,11 @@ from albert_tf.conversion.assign import listing
 from albert_tf.conversion.bundle_index import check_index
 from albert_tf.conversion.stored import StoredTensor
 from albert_tf.errors import InputError
-from albert_tf.files import read_text
+from albert_tf.files import is_there, read_text
 
 _DATA_FILE = re.compile(r"(.+)\.data-\d{5}-of-(\d{5})")
+# What TensorFlow puts around a message: where in its graph it arose.
+_OF_TENSORFLOW = re.compile(r"^(\{\{[^}]*\}\} ?)+| \[Op:\w+\]")
 _VOCABULARIES = ("*.model", "*.spm", "vocab*.txt")
 # How far below the given folder files are looked for: the released archives hold one folder, a TF-Hub module two.
 _MAX_DEPTH = 2
@@ -31,10 +33,14 @@ class Files(NamedTuple):
 
 def closest(folder: Path, *patterns: str) -> list[Path]:
     """The files that match one of the patterns, in their order and sorted, from the nearest level below `folder` that has
-    any; hidden files do not count."""
+    any; hidden files do not count.
+
+    Raises:
+        InputError: one of them is a link to nothing, or a pipe or a device.
+    """
     for depth in range(_MAX_DEPTH + 1):
         found = [path for pattern in patterns for path in sorted(folder.glob("*/" * depth + pattern))]
-        if found := [path for path in found if path.is_file() and not path.name.startswith(".")]:
+        if found := [path for path in found if not path.name.startswith(".") and not path.is_dir() and is_there(path)]:
             return found
     return []
 
@@ -177,7 +183,7 @@ def errors_of_the_disk() -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        raise OSError(_first_line(error)) from error
+        raise OSError(_OF_TENSORFLOW.sub("", _first_line(error))) from error
 
 
 def refuse_patterns(path: Path) -> None:

@@ -22,10 +22,13 @@ from albert_tf.data.schema import PADDING_MASK
 from albert_tf.layers.heads import MaskedLMHead
 from albert_tf.presets import load_checkpoint, save_preset
 from albert_tf.tasks.accumulation import AccumulatingModel
+from albert_tf.tasks.heads import new_pooler
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 # Figures of `fit` and `evaluate` beside the loss, each over masked words or texts; and "tokens", counted.
 FIGURES = ("masked_lm_loss", "masked_lm_accuracy", "sentence_order_loss", "sentence_order_accuracy")
+# What a checkpoint may come without and pretraining needs, by the beginning of the weights' names.
+PARTS = ("pooler/", "masked_lm/", "sentence_order/")
 TARGETS = (MASKED_IDS, MASKED_WEIGHTS, SENTENCE_ORDER_LABELS, "word_scale", "text_scale")
 
 
@@ -62,6 +65,7 @@ class AlbertPretrainer(AccumulatingModel):
         super().__init__(backbone.input | {MASKED_POSITIONS: positions}, outputs, name=name)
         # === Config ===
         self.backbone = backbone
+        self.new_parts: tuple[str, ...] = ()
         self._figures = {name: keras.metrics.Mean(name) for name in FIGURES}
         self._tokens = keras.metrics.Sum("tokens")
 
@@ -106,12 +110,31 @@ class AlbertPretrainer(AccumulatingModel):
 
     @classmethod
     def from_checkpoint(
-        cls, checkpoint: Checkpoint, *, config_changes: Mapping[str, Any] | None = None, **backbone_options: Any
+        cls,
+        checkpoint: Checkpoint,
+        *,
+        new_heads: bool = False,
+        config_changes: Mapping[str, Any] | None = None,
+        **backbone_options: Any,
     ) -> "AlbertPretrainer":
-        """`from_pretrained` of a checkpoint that is read already; its weights are taken out of it one by one."""
+        """`from_pretrained` of a checkpoint that is read already; its weights are taken out of it one by one.
+
+        With `new_heads`, to train on: a head or pooler that the checkpoint lacks is a new one, named in the model's
+        `new_parts`, and heads of other tasks are left aside.
+        """
+        source, weights = checkpoint.source, checkpoint.weights
         config = dataclasses.replace(checkpoint.config, **config_changes or {})
+        parts = () if not new_heads else tuple(part for part in PARTS if not any(n.startswith(part) for n in weights))
+        if new_heads:
+            for name in [name for name in checkpoint.head_weights if not name.startswith(PARTS)]:
+                del weights[name]
+        if "pooler/" in parts:
+            weights |= new_pooler(config, source)
         model = cls(AlbertBackbone.unfilled(config, **backbone_options))
-        assign(model.named_weights(), checkpoint.weights, source=checkpoint.source, consume=True)
+        variables = model.named_weights()
+        new = [name for name in variables if parts and name.startswith(parts)]
+        assign(variables, weights, source=source, optional=new, consume=True)
+        model.new_parts = tuple(part.strip("/") for part in parts)
         return model
 
     def save_pretrained(

@@ -82,6 +82,8 @@ def pretrain(run: PretrainConfig, *, overwrite: bool = False, report: Callable[[
     keras.utils.set_random_seed(run.seed)
     with devices.scope():
         model = build_pretrainer(run, data)
+    if model.new_parts:
+        report(f"{run.source}: has no {', no '.join(model.new_parts)}: begun anew")
     report(
         f"{data.num_examples:,} texts of {data.num_tokens:,} tokens, up to {data.max_length} long; "
         f"{model.count_params():,} parameters"
@@ -103,7 +105,7 @@ def pretrain(run: PretrainConfig, *, overwrite: bool = False, report: Callable[[
 
 
 def build_pretrainer(run: PretrainConfig, data: PretrainingData) -> AlbertPretrainer:
-    """The model to train: a checkpoint's encoder and heads, or a new one of the shape that `run.from_scratch` names.
+    """The model to train: a checkpoint's encoder, with its heads or new ones, or one of the shape `run.from_scratch`.
 
     Raises:
         InputError: the data was made with another vocabulary, or has longer texts than the shape has positions.
@@ -119,7 +121,9 @@ def build_pretrainer(run: PretrainConfig, data: PretrainingData) -> AlbertPretra
                 f"{run.data}: made with another vocabulary than that of {run.source}; make the data anew with "
                 f"albert-tf pretrain-data --tokenizer {run.source}"
             )
-        model = AlbertPretrainer.from_checkpoint(checkpoint, config_changes=config_changes(run), **options)
+        model = AlbertPretrainer.from_checkpoint(
+            checkpoint, new_heads=True, config_changes=config_changes(run), **options
+        )
     positions = model.backbone.config.max_sequence_length
     if data.max_length > positions:
         raise InputError(
@@ -140,7 +144,7 @@ def train_rounds(
     """Trains in rounds, validating and saving the state after each; goes on from a saved state."""
     num_rounds = math.ceil(run.steps / run.round_steps)
     round_steps = math.ceil(run.steps / num_rounds)
-    schedule = LinearWarmupDecay(run.learning_rate, round(run.warmup * run.steps), num_rounds * round_steps)
+    schedule = LinearWarmupDecay(run.learning_rate, round(run.warmup * run.steps), run.steps)
     optimizer_class = Lamb if run.optimizer == "lamb" else AdamW
     with devices.scope():
         optimizer = optimizer_class(schedule, run.weight_decay, global_clipnorm=run.clip_norm or None)
@@ -161,7 +165,8 @@ def train_rounds(
     peak = peak_flops(run.precision)
 
     def after_round(figures: dict[str, float]) -> dict[str, float]:
-        figures |= _speed(model.backbone.config, figures, run, round_steps * run.batch_size, peak)
+        examples = min(round_steps, run.steps - progress.round * round_steps) * run.batch_size
+        figures |= _speed(model.backbone.config, figures, run, examples, peak)
         valid = model.evaluate(held_out_data, steps=held_out_steps, verbose=0, return_dict=True)
         figures |= {f"valid_{name}": float(value) for name, value in valid.items() if name != "tokens"}
         progress.history.append(figures)
@@ -174,7 +179,7 @@ def train_rounds(
 
     dataset = devices.dataset(lambda own: pretraining_dataset(lambda: _parts(batches, own)))
     log_folder = work / TENSORBOARD_FOLDER if devices.is_chief else None
-    rounds = Rounds(after_round, round_steps, num_rounds, run.batch_size, log_folder, report, _SHOWN)
+    rounds = Rounds(after_round, round_steps, run.steps, run.batch_size, log_folder, report, _SHOWN)
     rounds.fit(model, dataset, progress.round)
     return progress
 

@@ -18,7 +18,7 @@ class PretrainConfig(Settings):
 
     data: str = flag(dataclasses.MISSING, "folder that albert-tf pretrain-data wrote")
     from_scratch: str | None = flag(None, "start from random weights of this shape: a config name or .json file")
-    source: str | None = flag(None, "go on from this checkpoint, which has both pretraining heads", flag="--from")
+    source: str | None = flag(None, "go on from this checkpoint; a head that it lacks is begun anew", flag="--from")
     steps: int = flag(125_000, "updates")
     batch_size: int = flag(32, "texts an update, over all devices")
     accumulate: int = flag(
