@@ -165,7 +165,8 @@ def check_export(
     )
     report = dataclasses.replace(report, failed=_failed(report, recipe, task, len(examples or ())))
     if report.failed and not force:
-        raise ExportError(report.failed)
+        more_bits = "" if recipe.weight_bytes == 4 else "a recipe with more bits may keep the answers, and "
+        raise ExportError(f"{report.failed}; {more_bits}force (--force) writes the file all the same")
     return report
 
 

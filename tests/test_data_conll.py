@@ -103,7 +103,7 @@ def test_entities_are_those_of_seqeval() -> None:
     ("name", "content", "expected"),
     [
         ("a.txt", "EU B-X\nonly\n", "line 2: expected a word and its label, found only 'only'"),
-        ("a.txt", "a O\n\nEU Q-X\n", "lines 3 to 3: label 'Q-X': expected O, or a prefix of B, I, E, S, L, U, M"),
+        ("a.txt", "a O\n\nEU Q-X\n", "line 3: label 'Q-X': expected O, or a prefix of B, I, E, S, L, U, M"),
         ("a.txt", "EU PER\n", "label 'PER': expected O"),
         ("a.txt", "EU \uff22-PER\n", "its characters are full-width, write 'B-PER'"),
         ("a.txt", "EU \uff2f\n", "its characters are full-width, write 'O'"),

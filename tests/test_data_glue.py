@@ -65,6 +65,11 @@ def test_all_tasks_have_a_layout_and_names_without_regard_to_case() -> None:
 
 
 def test_official_figures() -> None:
+    # https://gluebenchmark.com/faq, "What format should my submission be in?"
+    assert {task.handed_in for task in GLUE_TASKS.values()} == {
+        *("AX.tsv", "CoLA.tsv", "MNLI-m.tsv", "MNLI-mm.tsv", "MRPC.tsv", "QNLI.tsv", "QQP.tsv", "RTE.tsv", "SST-2.tsv"),
+        *("STS-B.tsv", "WNLI.tsv"),
+    }
     assert {name: task.metrics for name, task in GLUE_TASKS.items()} == {
         "CoLA": ("matthews_correlation",),
         "SST-2": ("accuracy",),

@@ -57,3 +57,27 @@ def test_distances_by_what_the_output_is():
     assert spread("start_logits", [logits]) == pytest.approx(np.std([0, 10, -10]))
     assert distance([logits + 1], [logits], spread("start_logits", [logits])) == pytest.approx(1 / np.std([0, 10, -10]))
     assert spread("value", [np.array([0.25])]) == 0.25
+
+
+def test_what_float32_can_hardly_tell_apart_counts_as_equal():
+    """A regressor that says nearly the same to all texts: its spread is not much more than float32's last place."""
+    keras = np.array([2.6, 2.6001, 2.5999], np.float32)
+    file = np.nextafter(np.nextafter(keras, 9), 9)  # two units in the last place
+    apart = spread("value", [keras])
+    assert np.abs(file - keras).mean() / apart > 1e-3  # a hundred times what the recipe float32 allows
+    assert distance([file], [keras], apart) == 0
+    wrong = keras + np.float32(1e-4)
+    assert distance([wrong], [keras], apart) == pytest.approx(1e-4 / apart, rel=0.01)
+    assert np.isnan(distance([keras * np.nan], [keras], apart))
+    masked = np.array([1.0, -1e9], np.float32)  # no number's size
+    assert distance([masked + np.float32([1e-4, 0])], [masked], 1.0) == pytest.approx(1e-4, rel=0.01)
+
+
+def test_any_low_score_will_do_where_there_can_be_no_answer():
+    keras = np.array([1.0, -9.0, -1e9], np.float32)
+    assert distance([np.array([1.0, -9.0, -65504.0])], [keras], 1.0) == 0  # as float16 has it
+    assert distance([np.array([1.5, -9.0, -57.0])], [keras], 1.0) == 0.25  # and integers, which need their range
+    assert distance([np.array([1.0, -9.0, -8.0])], [keras], 1.0) > 1e8  # it could be taken for an answer
+    rows = [[{"start_logits": row, "end_logits": row}] for row in (np.array([1.0, -9.0, -57.0]), keras)]
+    found = compare(*rows, pipeline_of(tiny_task("question-answering")), None, clear_margin=0.2)
+    assert (found.max_difference, found.mean_difference, found.distance) == (0, 0, 0)

@@ -141,7 +141,7 @@ def test_without_a_validation_file_the_last_weights_are_kept(tiny_files: TinyFil
 def test_as_many_updates_as_the_schedule_has_steps_and_batches_of_like_length(
     tiny_files: TinyFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sizes that do not divide: 61 examples in eights (8 steps), 2.5 epochs (20 steps), a validation about every 6."""
+    """Sizes that do not divide: 61 examples in eights (8 steps), 2.5 epochs (20 steps), a validation every 6."""
     optimizers, batches = [], []
 
     class Spy(finetune_rounds.AdamW):
@@ -164,8 +164,8 @@ def test_as_many_updates_as_the_schedule_has_steps_and_batches_of_like_length(
     (optimizer,) = optimizers
     history = read_json(tmp_path / "run" / "history.json")
     schedule = keras.optimizers.schedules.serialize(optimizer._learning_rate)["config"]
-    assert int(optimizer.iterations) == schedule["total_steps"] == history[-1]["step"] == 21
-    assert [figures["step"] for figures in history] == [7, 14, 21]
+    assert int(optimizer.iterations) == schedule["total_steps"] == history[-1]["step"] == 20
+    assert [figures["step"] for figures in history] == [6, 12, 18, 20]
     assert schedule["warmup_steps"] == 2 and schedule["peak"] == 5e-3
     assert history[-1]["learning_rate"] == pytest.approx(0, abs=1e-9)
     spreads = [max(lengths) - min(lengths) for lengths in batches]

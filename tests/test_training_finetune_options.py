@@ -17,7 +17,14 @@ from albert_tf.tasks.classification import AlbertTextClassifier
 from albert_tf.training import finetune_rounds
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    "parts of token batches": {"batch_tokens": 150, "accumulate": 3},
+    # In rounds of nine steps, the last one shorter.
+    "parts of token batches, computed twice": {
+        "batch_tokens": 150,
+        "accumulate": 3,
+        "rematerialize": True,
+        "steps": 43,
+        "validate_every": 9,
+    },
     "additions": {"lora_rank": 4, "lora_layers": "all", "learning_rate": 2e-2, "layer_decay": 0.9},
     "half precision, stopping early": {
         "precision": "mixed_float16",

@@ -130,12 +130,21 @@ def test_a_run_that_diverges_says_where_its_best_weights_are(
 
     def nan_in_the_second_round(self: Rounds, batch: int, logs: Any = None) -> None:
         if int(self.model.optimizer.iterations) > 9:
-            raise self._diverged("the loss became nan")
+            raise self.diverged("the loss became nan")
 
     monkeypatch.setattr(Rounds, "on_train_batch_end", nan_in_the_second_round)
     with pytest.raises(InputError, match=r"nan at step 10: .*; the best weights so far are in .*run\.training/best_1"):
         run_quietly(run)
     assert AlbertTextClassifier.from_pretrained(tmp_path / "run.training" / "best_1").classify(["ice"])
+
+    def nan_in_the_validation(self: AlbertTextClassifier, rows: Any) -> Any:
+        return [{"probabilities": np.full(2, np.nan)} for _ in rows]
+
+    monkeypatch.undo()
+    monkeypatch.setattr(AlbertTextClassifier, "run_rows", nan_in_the_validation)
+    expected = rf"outputs for {run.valid} became NaN or infinite at step 16: start again .*; the best weights so far"
+    with pytest.raises(InputError, match=expected):
+        run_quietly(run)
 
 
 def test_other_settings_or_texts_do_not_go_on_with_a_run(

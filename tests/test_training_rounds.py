@@ -34,10 +34,11 @@ def fitted(
     targets: list[float],
     folder: Path,
     after_round: Callable[[dict[str, float]], Any] | None = None,
+    steps: int = 6,
 ) -> list[str]:
-    """Two rounds of three steps; the lines reported."""
+    """Two rounds of three steps, or as many as there are; the lines reported."""
     lines: list[str] = []
-    rounds = Rounds(after_round or (lambda figures: figures), 3, 2, 2, folder, lines.append)
+    rounds = Rounds(after_round or (lambda figures: figures), 3, steps, 2, folder, lines.append)
     try:
         trained.fit(
             dataset(targets).repeat(), epochs=2, steps_per_epoch=3, shuffle=False, verbose=0, callbacks=[rounds]
@@ -66,6 +67,16 @@ def test_a_line_a_round_and_the_figures_in_tensorboard(tmp_path: Path) -> None:
     for name, values in (("valid_accuracy", [0.25, 0.5]), ("loss", [figures["loss"] for figures in seen])):
         logged = [(event.step, float(tf.make_ndarray(event.tensor_proto))) for event in events.Tensors(name)]
         assert logged == [(3, pytest.approx(values[0])), (6, pytest.approx(values[1]))]
+
+
+def test_the_last_round_has_the_steps_that_are_left(tmp_path: Path) -> None:
+    seen: list[dict[str, float]] = []
+    trained = model()
+    lines = fitted(trained, [2.0] * 6, tmp_path, lambda figures: seen.append(figures) or figures, steps=5)
+    assert [figures["step"] for figures in seen] == [3, 5]
+    assert int(trained.optimizer.iterations) == 5 and len(lines) == 2
+    for figures, steps in zip(seen, (3, 2), strict=True):
+        assert figures["examples_per_second"] * figures["seconds"] == pytest.approx(2 * steps)
 
 
 @pytest.mark.parametrize(("bad", "shown"), [(math.nan, "nan"), (math.inf, "inf")])

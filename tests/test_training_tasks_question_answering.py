@@ -21,7 +21,7 @@ from albert_tf.data.squad import Answer, QuestionExample, read_and_report, read_
 from albert_tf.errors import InputError
 from albert_tf.evaluation.evaluate import evaluate
 from albert_tf.evaluation.squad_metrics import squad_metrics
-from albert_tf.inference.question_answering import QuestionAnsweringPipeline
+from albert_tf.inference.question_answering import AnswerSettings, QuestionAnsweringPipeline
 from albert_tf.tasks.question_answering import AlbertQuestionAnswerer
 from albert_tf.tasks.trained import load_task
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
@@ -279,13 +279,20 @@ def test_what_cannot_be_trained_on(model: AlbertQuestionAnswerer) -> None:
         evaluate(model, [QuestionExample("1", "a", "b")], source="dev")
     with pytest.raises(InputError, match="expected questions with different ids, got 2 with 1"):
         evaluate(model, [QuestionExample("1", "a mill", "b", (Answer("a", 0),))] * 2, source="dev")
-    for name in ("doc_stride", "max_query_length", "n_best"):
+    for name in ("doc_stride", "max_question_length", "n_best"):
         with pytest.raises(InputError, match=f"--{name.replace('_', '-')}: expected a number at least 1, got 0"):
             dataclasses.replace(run, **{name: 0})
 
 
+def test_settings_of_answers_are_called_as_their_options() -> None:
+    """Messages name the former; who types reads them as the latter."""
+    chosen = {field.name for field in dataclasses.fields(QuestionAnsweringRun)}
+    found_on_the_validation = {"no_answer_threshold"}
+    assert {field.name for field in dataclasses.fields(AnswerSettings)} - chosen == found_on_the_validation
+
+
 def test_the_defaults_are_the_published_ones() -> None:
     run = QuestionAnsweringRun(train="train.json", out="run", source="x")
-    assert (run.max_length, run.doc_stride, run.max_query_length, run.max_answer_length) == (384, 128, 64, 30)
+    assert (run.max_length, run.doc_stride, run.max_question_length, run.max_answer_length) == (384, 128, 64, 30)
     assert (run.n_best, run.start_beams, run.end_beams, run.epochs, run.batch_size) == (20, 5, 5, 2.0, 48)
     assert json.loads(run.to_json())["head"] == "span"

@@ -55,6 +55,6 @@ def question_run(files: TinyFiles, folder: Path, out: Path, **changes: Any) -> Q
         "learning_rate": 5e-3,
         "max_length": 28,
         "doc_stride": 8,
-        "max_query_length": 10,
+        "max_question_length": 10,
     }
     return QuestionAnsweringRun(**fields | changes)

@@ -1,10 +1,11 @@
 """`albert-tf predict --glue`: the test of a task of GLUE as it is handed in, an index and a prediction a line."""
 
 import argparse
+import sys
 from typing import Any
 
 from albert_tf.cli.predict_input import CHUNK
-from albert_tf.data.glue import GlueTask, glue_file, glue_task, read_glue_test
+from albert_tf.data.glue import SCORES, GlueTask, glue_file, glue_task, read_glue_test
 from albert_tf.errors import InputError
 
 
@@ -28,11 +29,15 @@ def print_predictions(args: argparse.Namespace, pipeline: Any) -> int:
         answers = pipeline.answer(pipeline.prepare(examples[start : start + CHUNK]))
         for name, answer in zip(index[start : start + CHUNK], answers, strict=True):
             print(name, _prediction(task, answer), sep="\t")
+    print(f"GLUE takes these predictions as {task.handed_in}", file=sys.stderr)
     return 0
 
 
 def _prediction(task: GlueTask, answer: Any) -> str:
-    return str(answer.label) if task.labels else f"{answer:.3f}"
+    if task.labels:
+        return str(answer.label)
+    lowest, highest = SCORES
+    return f"{min(max(answer, lowest), highest):.3f}"
 
 
 def _named(labels: tuple[str, ...]) -> str:

@@ -165,7 +165,8 @@ def _from_columns(lines: Sequence[str], path: Path) -> Iterator[_Row]:
             words.append(columns[0])
             labels.append(columns[-1])
         elif words:
-            yield words, labels, f"{path}, lines {first} to {number - 1}"
+            lines_of = f"line {first}" if first == number - 1 else f"lines {first} to {number - 1}"
+            yield words, labels, f"{path}, {lines_of}"
             words, labels = [], []
         if not words:
             first = number + 1

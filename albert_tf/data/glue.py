@@ -24,7 +24,7 @@ class GlueTask:
     """One task.
 
     Attributes:
-        name: as GLUE writes it; also that of the file of predictions that is handed in.
+        name: as GLUE writes it.
         texts: the columns of the text and of its pair.
         label: the column of the label.
         labels: all of them; none where the label is a number.
@@ -42,6 +42,11 @@ class GlueTask:
     files: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]] = (("train.tsv",), ("dev.tsv",), ("test.tsv",))
     columns: tuple[str, ...] = ()
     test_texts: tuple[str, ...] = ()
+
+    @property
+    def handed_in(self) -> str:
+        """The name that GLUE's server wants for the file of predictions."""
+        return "MNLI-m.tsv" if self.name == "MNLI" else f"{self.name}.tsv"
 
 
 _PAIR = ("sentence1", "sentence2")
@@ -81,6 +86,7 @@ GLUE_TASKS: dict[str, GlueTask] = {
     )
 }
 SPLITS = ("train", "dev", "test")
+SCORES = (0.0, 5.0)  # the lowest and highest of STS-B
 
 
 def glue_task(name: str) -> GlueTask:

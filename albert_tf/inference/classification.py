@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.data.schema import Prediction, TextExample
-from albert_tf.inference.runner import Outputs, Prepared, Runner, labels_of
+from albert_tf.inference.runner import Outputs, Prepared, Runner, finite_outputs, labels_of
 
 PROBABILITIES = "probabilities"
 
@@ -51,7 +51,7 @@ class ClassificationPipeline:
         return int(outputs[PROBABILITIES].argmax()), float(best - second)
 
     def _run(self, prepared: Prepared) -> np.ndarray:
-        rows = [outputs[PROBABILITIES] for outputs in self.runner.run_rows(prepared.rows)]
+        rows = [outputs[PROBABILITIES] for outputs in finite_outputs(self.runner, prepared.rows)]
         return np.asarray(rows, np.float32).reshape(-1, len(self.labels))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from albert_tf.data.rows import start_of
 from albert_tf.errors import InputError
-from albert_tf.inference.runner import Outputs, Prepared, Runner
+from albert_tf.inference.runner import Outputs, Prepared, Runner, finite_outputs
 from albert_tf.tokenization.packing import Packed
 from albert_tf.tokenization.rules import WORD_START
 from albert_tf.tokenization.tokenizer import check_texts
@@ -136,7 +136,7 @@ class FillMaskPipeline:
                 if end > start and (end + 1 - start) * longest * self.vocabulary.size > _MOST_VALUES:
                     break
                 end += 1
-            yield from self.runner.run_rows(rows[start:end])
+            yield from finite_outputs(self.runner, rows[start:end])
             start = end
 
     def _encoded(self, text: str) -> tuple[list[int], list[int]]:

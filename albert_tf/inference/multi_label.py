@@ -9,7 +9,7 @@ import numpy as np
 
 from albert_tf.data.multi_label import MultiLabelExample
 from albert_tf.errors import InputError
-from albert_tf.inference.runner import Outputs, Prepared, Runner, labels_of
+from albert_tf.inference.runner import Outputs, Prepared, Runner, finite_outputs, labels_of
 
 # Not called as those of a softmax: nothing that expects one label can take them for such.
 SIGMOID_PROBABILITIES = "sigmoid_probabilities"
@@ -75,7 +75,7 @@ class MultiLabelPipeline:
         return Prepared(self.runner.required_tokenizer.encode_batch(texts, pairs))
 
     def answer(self, prepared: Prepared) -> list[LabelSet]:
-        rows = [outputs[SIGMOID_PROBABILITIES] for outputs in self.runner.run_rows(prepared.rows)]
+        rows = [outputs[SIGMOID_PROBABILITIES] for outputs in finite_outputs(self.runner, prepared.rows)]
         return [self._answer(row) for row in rows]
 
     def decision(self, outputs: Outputs) -> tuple[tuple[bool, ...], float]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.data.choices import LETTERS, ChoiceExample
-from albert_tf.inference.runner import Outputs, Prepared, Runner
+from albert_tf.inference.runner import Outputs, Prepared, Runner, finite_outputs
 
 SCORE = "score"
 
@@ -67,7 +67,7 @@ class MultipleChoicePipeline:
         return Prepared(rows, [len(example.options) for example in examples])
 
     def answer(self, prepared: Prepared) -> list[Choice]:
-        return self.choices(self.runner.run_rows(prepared.rows), prepared.context)
+        return self.choices(finite_outputs(self.runner, prepared.rows), prepared.context)
 
     def choices(self, outputs: Sequence[Outputs], sizes: Sequence[int]) -> list[Choice]:
         """The answers to questions, from the outputs of all their options and how many options each of them has."""

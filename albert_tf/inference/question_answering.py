@@ -10,7 +10,7 @@ import numpy as np
 from albert_tf.data.squad import QuestionExample
 from albert_tf.errors import InputError
 from albert_tf.inference.answer_spans import Room, TokenSpan, beam_spans, independent_spans
-from albert_tf.inference.runner import Outputs, Prepared, Runner
+from albert_tf.inference.runner import Outputs, Prepared, Runner, finite_outputs
 from albert_tf.tokenization.alignment import Span
 from albert_tf.tokenization.tokenizer import check_texts
 from albert_tf.tokenization.windows import max_context, window_bounds, windows
@@ -204,7 +204,7 @@ class QuestionAnsweringPipeline:
         return Prepared(rows, asked)
 
     def answer(self, prepared: Prepared) -> list[FoundAnswer]:
-        outputs = iter(self.runner.run_rows(prepared.rows))
+        outputs = iter(finite_outputs(self.runner, prepared.rows))
         return [self._answer(asked, [next(outputs) for _ in asked.bounds]) for asked in prepared.context]
 
     def decision(self, outputs: Outputs) -> tuple[tuple[int, int], float]:

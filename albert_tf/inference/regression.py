@@ -5,7 +5,7 @@ from typing import Any
 
 from albert_tf.data.schema import TextExample
 from albert_tf.inference.classification import texts_and_pairs
-from albert_tf.inference.runner import Outputs, Prepared, Runner
+from albert_tf.inference.runner import Outputs, Prepared, Runner, finite_outputs
 
 VALUE = "value"
 
@@ -31,7 +31,7 @@ class RegressionPipeline:
         return Prepared(self.runner.required_tokenizer.encode_batch(*texts_and_pairs(examples)))
 
     def answer(self, prepared: Prepared) -> list[float]:
-        return [float(outputs[VALUE][0]) for outputs in self.runner.run_rows(prepared.rows)]
+        return [float(outputs[VALUE][0]) for outputs in finite_outputs(self.runner, prepared.rows)]
 
     def decision(self, outputs: Outputs) -> tuple[None, float]:
         """A number decides nothing; how far it is off is what the differences say."""

@@ -34,6 +34,27 @@ class Runner(Protocol):
         long as the row."""
 
 
+class NotFiniteError(InputError):
+    """A model that puts out what is no finite number."""
+
+
+def finite_outputs(runner: Runner, rows: Sequence[Packed]) -> list[Outputs]:
+    """What the runner's model puts out for each row: numbers, so that no answer is made of what is none.
+
+    Raises:
+        NotFiniteError: one of them is NaN or infinite.
+    """
+    found = runner.run_rows(rows)
+    for number, outputs in enumerate(found, start=1):
+        for name, values in outputs.items():
+            if not np.isfinite(values).all():
+                raise NotFiniteError(
+                    f"the model's {name} for row {number} of {len(rows)} are NaN or infinite: its weights are damaged, or "
+                    "its training diverged"
+                )
+    return found
+
+
 @dataclasses.dataclass(frozen=True)
 class Prepared:
     """Examples as rows for the model.

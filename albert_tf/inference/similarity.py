@@ -9,7 +9,7 @@ import numpy as np
 from albert_tf.data.schema import TextExample
 from albert_tf.data.similarity import SimilarityExample
 from albert_tf.errors import InputError
-from albert_tf.inference.runner import Outputs, Prepared, Runner
+from albert_tf.inference.runner import Outputs, Prepared, Runner, finite_outputs
 
 EMBEDDING = "embedding"
 POOLINGS = ("mean", "cls")
@@ -44,7 +44,7 @@ class SimilarityPipeline:
         Raises:
             InputError: not a list of strings.
         """
-        rows = self.runner.run_rows(self.runner.required_tokenizer.encode_batch(texts))
+        rows = finite_outputs(self.runner, self.runner.required_tokenizer.encode_batch(texts))
         return np.stack([row[EMBEDDING] for row in rows]) if rows else np.zeros((0, 0), np.float32)
 
     def outputs(self, config: dict[str, Any]) -> dict[str, tuple[int | None, ...]]:
@@ -67,7 +67,7 @@ class SimilarityPipeline:
 
     def embeddings(self, prepared: Prepared) -> list[np.ndarray]:
         """float32 (texts, D) of each example."""
-        rows = [outputs[EMBEDDING] for outputs in self.runner.run_rows(prepared.rows)]
+        rows = [outputs[EMBEDDING] for outputs in finite_outputs(self.runner, prepared.rows)]
         return [np.stack(rows[start:end]) for start, end in pairwise(accumulate(prepared.context, initial=0))]
 
     def decision(self, outputs: Outputs) -> tuple[None, float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from albert_tf.data.conll import TaggedExample, entities
 from albert_tf.errors import InputError
-from albert_tf.inference.runner import Outputs, Prepared, Runner, labels_of
+from albert_tf.inference.runner import Outputs, Prepared, Runner, finite_outputs, labels_of
 
 LABEL_PROBABILITIES = "label_probabilities"
 # Ideographs and kana one by one, as Chinese corpora are labelled; other words whole, signs on their own.
@@ -99,7 +99,7 @@ class TaggingPipeline:
     def answer(self, prepared: Prepared) -> list[Tagged]:
         places, sizes = prepared.context
         tables = [np.zeros((size, len(self.labels)), np.float32) for size in sizes]
-        for (index, starts), outputs in zip(places, self.runner.run_rows(prepared.rows), strict=True):
+        for (index, starts), outputs in zip(places, finite_outputs(self.runner, prepared.rows), strict=True):
             for word, position in starts.items():
                 tables[index][word] = outputs[LABEL_PROBABILITIES][position]
         return [self._decoded(table) for table in tables]

@@ -8,7 +8,7 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.configured import ConfiguredLayer
 
-_EXCLUDED = -1e9  # the logit of a position where no answer can be
+_EXCLUDED = -1e9
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -21,11 +21,15 @@ class AnswerHead(ConfiguredLayer):
     Args:
         config: the encoder's.
         dropout: rate before the last layer of "no answer".
+
+    Attributes:
+        excluded: the logit of a position where no answer can be.
     """
 
     def __init__(self, config: AlbertConfig, dropout: float = 0.1, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         self.dropout_rate = dropout
+        self.excluded = _EXCLUDED
         self.start = self._logit("start")
         self.end_hidden = self.dense(config.hidden_dim, "end_hidden")
         self.end_layer_norm = keras.layers.LayerNormalization(
@@ -54,7 +58,7 @@ class AnswerHead(ConfiguredLayer):
         """(B, S, H) and two times (B, S) → `start_logits` float32 (B, S), very low where no answer can start; `allowed`
         float32 (B, S), 1 where one can; `no_answer_logit` float32 (B, 1)."""
         allowed = answer_positions(segment_ids, padding_mask)
-        start_logits = _masked(ops.squeeze(self.start(sequence_output), -1), allowed)
+        start_logits = self._masked(ops.squeeze(self.start(sequence_output), -1), allowed)
         weights = ops.cast(ops.softmax(start_logits, axis=-1), sequence_output.dtype)
         mean_start = ops.sum(ops.expand_dims(weights, -1) * sequence_output, axis=1)
         hidden = self.no_answer_hidden(ops.concatenate([mean_start, sequence_output[:, 0]], axis=-1))
@@ -80,17 +84,20 @@ class AnswerHead(ConfiguredLayer):
         hidden = ops.expand_dims(ops.matmul(x, kernel[:width]), 1)
         hidden += ops.expand_dims(ops.matmul(start_tokens, kernel[width:]), 2)
         hidden = ops.tanh(hidden + ops.cast(self.end_hidden.bias, self.compute_dtype))
-        return _masked(ops.squeeze(self.end(self.end_layer_norm(hidden)), -1), ops.expand_dims(allowed, 1))
+        return self._masked(ops.squeeze(self.end(self.end_layer_norm(hidden)), -1), ops.expand_dims(allowed, 1))
 
     def best_ends(self, sequence_output: Any, start_logits: Any, allowed: Any, beams: int) -> Any:
         """Log-probabilities of the end, float32 (B, S, K), for each of the K most probable starts, the best one first."""
         # Of a row that is shorter than K, positions behind its end come last, and their starts are very improbable.
-        behind = ops.full_like(start_logits[:, :1], 2 * _EXCLUDED)
+        behind = ops.full_like(start_logits[:, :1], 2 * self.excluded)
         padded = ops.concatenate([start_logits, ops.repeat(behind, beams, axis=1)], axis=1)
         _, starts = ops.top_k(padded, beams)
         starts = ops.minimum(starts, ops.shape(start_logits)[1] - 1)
         ends = ops.log_softmax(self.end_logits(sequence_output, starts, allowed), axis=-1)
         return ops.transpose(ends, (0, 2, 1))
+
+    def _masked(self, logits: Any, allowed: Any) -> Any:
+        return logits * allowed + self.excluded * (1.0 - allowed)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"dropout": self.dropout_rate}
@@ -102,7 +109,3 @@ def answer_positions(segment_ids: Any, padding_mask: Any) -> Any:
     with_token_behind = ops.concatenate([mask[:, 1:], ops.zeros_like(mask[:, :1])], axis=1)
     text = ops.cast(ops.equal(segment_ids, 1), "float32") * with_token_behind
     return ops.concatenate([ops.ones_like(text[:, :1]), text[:, 1:]], axis=1)
-
-
-def _masked(logits: Any, allowed: Any) -> Any:
-    return logits * allowed + _EXCLUDED * (1.0 - allowed)

@@ -16,7 +16,7 @@ from albert_tf.data.pipeline import example_tokens, training_dataset
 from albert_tf.errors import InputError
 from albert_tf.evaluation.evaluate import EVALUATIONS
 from albert_tf.inference.pipelines import pipeline_of
-from albert_tf.inference.runner import Prepared, Runner
+from albert_tf.inference.runner import NotFiniteError, Prepared, Runner
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.training.checkpoints import Progress, folder_checksum, has_state, restore_state, save_state, saving
 from albert_tf.training.compiling import compile_model
@@ -50,20 +50,20 @@ class Plan:
     """How many steps a run has.
 
     Attributes:
-        num_rounds: rounds, each with a validation at its end.
-        round_steps: steps in a round.
+        steps: of the run.
+        round_steps: steps in a round, with a validation at its end; the last round has what is left.
         warmup_steps: steps with rising learning rate.
         batch_size: examples in a batch, in the mean.
     """
 
-    num_rounds: int
+    steps: int
     round_steps: int
     warmup_steps: int
     batch_size: float
 
     @property
-    def steps(self) -> int:
-        return self.num_rounds * self.round_steps
+    def num_rounds(self) -> int:
+        return math.ceil(self.steps / self.round_steps)
 
 
 def make_plan(run: RunConfig, rows: TrainingRows) -> Plan:
@@ -75,8 +75,9 @@ def make_plan(run: RunConfig, rows: TrainingRows) -> Plan:
     lengths = example_tokens(rows.rows, rows.rows_per_example)
     batches = Batches(lengths, batch_size=run.batch_size, batch_tokens=run.batch_tokens, seed=run.seed)
     steps = run.steps or max(1, batches.count(run.epochs))
-    num_rounds = max(1, round(steps / (run.validate_every or batches.count(1))))
-    return Plan(num_rounds, math.ceil(steps / num_rounds), round(run.warmup * steps), batches.mean_size)
+    # Without a wish of rounds of an epoch, as even as can be: no validation after a step or two that are left.
+    even = math.ceil(steps / max(1, round(steps / batches.count(1))))
+    return Plan(steps, min(run.validate_every or even, steps), round(run.warmup * steps), batches.mean_size)
 
 
 def train_rounds(
@@ -102,7 +103,10 @@ def train_rounds(
     dataset = _batches(run, model, rows, progress.round * plan.round_steps, devices)
 
     def after_round(figures: dict[str, float]) -> dict[str, float]:
-        figures |= {f"valid_{k}": v for k, v in _figures(model, valid).items()} if valid else {}
+        try:
+            figures |= {f"valid_{k}": v for k, v in _figures(model, valid).items()} if valid else {}
+        except NotFiniteError as error:  # of weights that still are numbers
+            raise rounds.diverged(f"the model's outputs for {run.valid} became NaN or infinite") from error
         progress.history.append(figures)
         progress.round += 1
         best_before = progress.best_round
@@ -121,7 +125,7 @@ def train_rounds(
 
     shown = ("loss", "valid_loss", f"valid_{run.best_metric}")
     log_folder = work / TENSORBOARD_FOLDER if devices.is_chief else None
-    rounds = Rounds(after_round, plan.round_steps, plan.num_rounds, plan.batch_size, log_folder, report, shown)
+    rounds = Rounds(after_round, plan.round_steps, plan.steps, plan.batch_size, log_folder, report, shown)
     try:
         rounds.fit(model, dataset, plan.num_rounds if _stops_early(run, progress) else progress.round)
     except DivergedError as error:

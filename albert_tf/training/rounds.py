@@ -23,8 +23,8 @@ class Rounds(keras.callbacks.Callback):
 
     Args:
         after_round: gets the round's training figures, validates and saves, and returns all figures.
-        round_steps: steps in a round.
-        num_rounds: rounds in the run.
+        round_steps: steps in a round; the last has what is left.
+        steps: steps in the run.
         batch_size: examples of a step, in the mean, for examples per second.
         shown: the figures of a round's line.
         log_folder: where TensorBoard's files go; None for none.
@@ -38,7 +38,7 @@ class Rounds(keras.callbacks.Callback):
         self,
         after_round: Callable[[dict[str, float]], dict[str, float]],
         round_steps: int,
-        num_rounds: int,
+        steps: int,
         batch_size: float,
         log_folder: Path | None,
         report: Callable[[str], None],
@@ -47,7 +47,8 @@ class Rounds(keras.callbacks.Callback):
         super().__init__()
         self.after_round = after_round
         self.shown = shown
-        self.round_steps, self.num_rounds, self.batch_size = round_steps, num_rounds, batch_size
+        self.round_steps, self.steps, self.batch_size = round_steps, steps, batch_size
+        self.num_rounds = math.ceil(steps / round_steps)
         self.report = report
         self.seconds: list[float] = []  # of each round, validation included
         summary = tf.summary
@@ -62,16 +63,23 @@ class Rounds(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self.bar.start()
-        self.task = self.bar.add_task("training", total=self.num_rounds * self.round_steps, figures="")
+        self.task = self.bar.add_task("training", total=self.steps, figures="")
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self.bar.update(self.task, completed=epoch * self.round_steps)
+        self.epoch = epoch
         self.started = time.perf_counter()
+
+    def step_of_run(self, step: int) -> int:
+        """The number, among all steps of the run, of a step of this round."""
+        return self.epoch * self.round_steps + step
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         loss = float((logs or {})["loss"])
         if not math.isfinite(loss):
-            raise self._diverged(f"the loss became {loss}")
+            raise self.diverged(f"the loss became {loss}")
+        if self.step_of_run(batch + 1) == self.steps:
+            self.model.stop_training = True  # Keras's epochs are of one length
         speed = (batch + 1) * self.batch_size / (time.perf_counter() - self.started)
         self.bar.update(self.task, advance=1, figures=f"loss {loss:.4f} · {speed:,.0f} examples/s")
 
@@ -79,12 +87,13 @@ class Rounds(keras.callbacks.Callback):
         # The loss is that before the last step's update.
         for variable in self.model.trainable_weights:
             if not np.isfinite(np.asarray(variable)).all():
-                raise self._diverged(f"{variable.path} became NaN or infinite")
+                raise self.diverged(f"{variable.path} became NaN or infinite")
         figures = {name: float(value) for name, value in (logs or {}).items()}
-        figures["step"] = float((epoch + 1) * self.round_steps)
+        done = min(self.step_of_run(self.round_steps), self.steps)
+        figures["step"] = float(done)
         figures["learning_rate"] = float(self.model.optimizer.learning_rate)
         figures["seconds"] = time.perf_counter() - self.started
-        figures["examples_per_second"] = self.round_steps * self.batch_size / figures["seconds"]
+        figures["examples_per_second"] = (done - epoch * self.round_steps) * self.batch_size / figures["seconds"]
         figures = self.after_round(figures)
         with self.writer.as_default(step=int(figures["step"])):
             for name, value in figures.items():
@@ -97,7 +106,8 @@ class Rounds(keras.callbacks.Callback):
             parts.append(f"{_duration(left)} left")
         self.report(f"round {epoch + 1}/{self.num_rounds}: {' · '.join(parts)}")
 
-    def _diverged(self, what: str) -> DivergedError:
+    def diverged(self, what: str) -> DivergedError:
+        """The error to raise, of what is no finite number any more."""
         return DivergedError(
             f"{what} at step {int(self.model.optimizer.iterations)}: start again (--overwrite) with a lower "
             "--learning-rate or a longer --warmup; the state after the last whole round is kept until then"

@@ -207,7 +207,7 @@ class QuestionAnsweringRun(RunConfig):
         "span", "span: start and end; squad2: ends that depend on the start, and a class for no answer", choices=HEADS
     )
     doc_stride: int = flag(128, "tokens from the start of one part of a passage to the start of the next")
-    max_query_length: int = flag(64, "tokens of a question that are kept")
+    max_question_length: int = flag(64, "tokens of a question that are kept")
     max_answer_length: int = flag(30, "the most tokens of an answer")
     n_best: int = flag(20, "spans that are looked at")
     start_beams: int = flag(5, "squad2: starts that are looked at")
@@ -223,7 +223,7 @@ class QuestionAnsweringRun(RunConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("doc_stride", "max_query_length", "max_answer_length", "n_best", "start_beams", "end_beams"):
+        for name in ("doc_stride", "max_question_length", "max_answer_length", "n_best", "start_beams", "end_beams"):
             self.check_range(name, 1)
         self.check_range("classifier_dropout", 0.0, 1.0)
 

@@ -35,7 +35,7 @@ class FinetuneQuestionAnswering:
         return {
             "head": run.head,
             "doc_stride": run.doc_stride,
-            "max_question_length": run.max_query_length,
+            "max_question_length": run.max_question_length,
             "max_answer_length": run.max_answer_length,
             "n_best": run.n_best,
             "start_beams": run.start_beams,
