@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
 BEAM := .venv-beam
+WEB := .web
 STAMP := $(VENV)/.installed
 
 .PHONY: demo test test-clients lint bench clean
@@ -14,7 +15,7 @@ demo: $(STAMP)  ## the main job end to end: fine-tune, export int8 TFLite, run i
 test: $(STAMP)  ## all tests but those of other runtimes
 	$(BIN)/python -m pytest -m "not clients" -n 2 --dist loadfile --ignore tests/test_clients_beam.py
 
-test-clients: $(STAMP) $(PEERS)/.installed $(BEAM)/.installed  ## tests that need runtimes and systems beside ours
+test-clients: $(STAMP) $(PEERS)/.installed $(BEAM)/.installed $(WEB)/.installed  ## tests that need runtimes and systems beside ours
 	$(BIN)/python -m pytest -m clients --ignore-glob "*/test_clients_peers_*" --ignore tests/test_clients_beam.py
 	$(PEERS)/bin/python -m pytest -m clients tests/test_clients_peers_*.py
 	$(BEAM)/bin/python -m pytest -m clients tests/test_clients_beam.py
@@ -29,7 +30,7 @@ bench: $(PEERS)/.installed  ## every benchmark, on real data in ALBERT_TF_DATA; 
 	for script in $(filter-out %/common.py %/pretraining_gain.py,$(wildcard benchmarks/*.py)); do $(PEERS)/bin/python $$script || exit 1; done
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(BEAM) runs build *.egg-info
+	rm -rf $(VENV) $(PEERS) $(BEAM) $(WEB) runs build *.egg-info
 
 $(STAMP): setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -47,4 +48,11 @@ $(BEAM)/.installed: setup.py constraints-beam.txt
 	$(PYTHON) -m venv $(BEAM)
 	$(BEAM)/bin/python -m pip install --quiet --constraint constraints-beam.txt pip setuptools
 	$(BEAM)/bin/python -m pip install --quiet --constraint constraints-beam.txt --editable ".[beam]" pytest
+	touch $@
+
+# What the page of `albert-tf web` runs in the browser, and what drives one in tests: needs npm.
+$(WEB)/.installed: export/web/npm/package.json export/web/npm/package-lock.json
+	mkdir -p $(WEB)
+	cp export/web/npm/package.json export/web/npm/package-lock.json $(WEB)
+	npm ci --prefix $(WEB) --ignore-scripts --no-audit --no-fund
 	touch $@

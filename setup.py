@@ -18,7 +18,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(include=["albert_tf", "albert_tf.*", "export", "export.*"]),
-    package_data={"albert_tf": ["assets/**/*", "py.typed"]},
+    package_data={"albert_tf": ["assets/**/*", "py.typed"], "export.web": ["static/*", "npm/*"]},
     entry_points={"console_scripts": ["albert-tf = albert_tf.cli.main:run"]},
     install_requires=[
         "tensorflow>=2.20,<2.22",

@@ -144,12 +144,14 @@ def _encode_loop(backbone: AlbertBackbone, token_ids: Any, segment_ids: Any, pad
         if passes == 1:
             x = run_layer(x)
             continue
-        # The length inside the loop is left open: with a dynamic input a fixed one does not convert.
+        # With a dynamic input only a state of open length converts. With a fixed one the state is as fixed: runtimes make
+        # room for outputs of the shape that the file says, LiteRT for the web for one token where it is open.
+        open_state = tf.TensorShape([None, None, backbone.config.hidden_dim])
         _, x = tf.while_loop(
             lambda i, x, passes=passes: i < passes,
             lambda i, x, run=run_layer: (i + 1, run(x)),
             [tf.constant(0), x],
-            shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, None, backbone.config.hidden_dim])],
+            shape_invariants=[tf.TensorShape([]), x.shape if x.shape.is_fully_defined() else open_state],
         )
     return x
 

@@ -93,8 +93,12 @@ def _too_new(file: OpenedFile, runtime: str) -> list[str]:
 
 def _web(file: OpenedFile) -> Verdict:
     reasons = _too_new(file, LITERT)
-    if any(-1 in tensor.signature for tensor in _ends(file)[0]):
+    run = {signature.subgraph for signature in file.model.signatures} or {0}
+    graphs = [file.model.subgraphs[number] for number in sorted(run)]
+    if any(-1 in graph.tensors[i].signature for graph in graphs for i in graph.inputs):
         reasons.append("an input of open size: its run() takes fixed shapes only; export with fixed lengths")
+    elif any(-1 in graph.tensors[i].signature[1:] for graph in graphs for i in graph.outputs):
+        reasons.append("an output of open size: it makes room for one value; export the file again")
     return _answer("LiteRT for the web 2.5.3", reasons, _custom(file))
 
 

@@ -53,6 +53,7 @@ LIGHT = (
     "export.metadata",
     "export.measurement",
     "export.inspection",
+    "export.web.server",
 )
 MAX_FILE_LINES = 350
 MAX_FUNCTION_LINES = 60

@@ -7,8 +7,10 @@ from ai_edge_litert import schema_py_generated as schema
 from inspected_files import for_mediapipe, parts, signed, takes, verdict
 from tflite_changes import changed
 from tiny_exports import FIXED_LENGTH, exported
+from tiny_tasks import tiny_task
 
 from export.inspection import inspect_file
+from export.tflite import export_tflite
 
 RECIPES = ("float32", "float16", "dynamic_int8")
 
@@ -28,8 +30,26 @@ def test_which_runtimes_take_which_form(recipe):
     assert old == (["FULLY_CONNECTED version 12: it knows versions to 10"] if recipe == "dynamic_int8" else [])
 
 
+@pytest.mark.parametrize("task", ["tagging", "question-answering"])
+def test_outputs_for_each_token_on_the_web(task, tmp_path):
+    path = tmp_path / "m.tflite"
+    export_tflite(tiny_task(task), path, recipe="float32", length=(8, 16), measure=False)
+    found = inspect_file(path)
+    assert verdict(found, "the web").takes == "yes"
+    sizes = [[end.shape for end in signature.outputs] for signature in found.signatures]
+    assert sorted({shape[:2] for shapes in sizes for shape in shapes}) == [(1, 8), (1, 16)]
+
+
+def test_an_output_of_open_size_on_the_web(tmp_path):
+    def open_output(model):
+        graph = model.subgraphs[0]
+        graph.tensors[graph.outputs[0]].shapeSignature = [1, -1]
+
+    found = inspect_file(changed(tmp_path, exported("all", "float32", "loop", 16).read_bytes(), open_output))
+    assert "an output of open size" in verdict(found, "the web").reasons[0]
+
+
 def test_a_loop_of_fixed_length_on_a_gpu():
-    # Its body is open in the sizes that the loop carries.
     assert "sizes that are open" in verdict(inspect_file(exported("all", "float32", "loop", 16)), "GPU").reasons[0]
 
 

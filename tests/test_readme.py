@@ -29,6 +29,7 @@ PAIRS = (
     (ROOT / "docs/distributed.md", ROOT / "docs/distributed.zh-CN.md"),
     (ROOT / "docs/serving.md", ROOT / "docs/serving.zh-CN.md"),
     (ROOT / "docs/device-runtimes.md", ROOT / "docs/device-runtimes.zh-CN.md"),
+    (ROOT / "docs/web.md", ROOT / "docs/web.zh-CN.md"),
 )
 READMES = PAIRS[0]
 PAGES = [*(page for pair in PAIRS for page in pair), ROOT / "docs/architecture.md", ROOT / "docs/benchmarks.md"]

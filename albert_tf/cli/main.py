@@ -21,6 +21,7 @@ from albert_tf.cli import (
     pretrain_data,
     tokenizer_check,
     train_vocab,
+    web,
 )
 from albert_tf.errors import CheckError, InputError
 
@@ -38,6 +39,7 @@ COMMANDS = (
     predict,
     export,
     inspect,
+    web,
 )
 
 
