@@ -20,11 +20,9 @@ from albert_tf.tokenization import wordpiece
 from export.operator_support import TASK_LIBRARY
 from export.quantization import Recipe
 from export.runtime_rules import ANSWER_LENGTH
-from export.tflite_metadata import Description, Output, add_metadata
+from export.tflite_metadata import DEVICE_VOCABULARY, Description, Output, add_metadata
 
 FORMS = ("loop", "unrolled")
-# A SentencePiece model whose own normalisation carries the text rules, for runtimes that have none.
-DEVICE_VOCABULARY = "device.spm"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,6 +26,8 @@ _INPUT_DESCRIPTIONS = {
     PADDING_MASK: "1 for tokens, 0 for padding",
 }
 LABELS_FILE = "labels.txt"
+# A SentencePiece model whose own normalisation carries the text rules, for runtimes that have none.
+DEVICE_VOCABULARY = "device.spm"
 
 # Fields of each table by their place in the schema. A union is two fields: which table it is, and the table.
 _FIELDS = {

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.errors import InputError
-from export.device_runtimes import DEVICE_VOCABULARY
 from export.metadata import read_files
 from export.runtime import TFLiteRunner
 from export.runtime_rules import Verdict, verdicts
 from export.tflite_file import open_file
+from export.tflite_metadata import DEVICE_VOCABULARY
 from export.web.answers import ASKING, Fields, Json, prepared_form
 
 # Tasks that MediaPipe has a class for, and what its verdict is called.
