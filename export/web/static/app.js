@@ -95,7 +95,7 @@ function fillExample() {
 function typed(model) {
   const asked = {};
   for (const name of [...model.takes.needs, ...model.takes.may]) {
-    const value = at(name).value;
+    const value = at(name).value.toWellFormed?.() ?? at(name).value;
     if (name === "options") asked.options = value.split("\n").map((line) => line.trim()).filter(Boolean);
     else if (value.trim()) asked[name] = value;
     const missing = model.takes.needs.includes(name) && (name === "options" ? asked.options.length < 2 : !asked[name]);

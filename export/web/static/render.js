@@ -37,12 +37,13 @@ export function answerCard(model, asked, found, beside) {
 
 function facts(model, found) {
   const list = element("dl", { class: "facts" });
-  const add = (name, value) => list.append(element("div", {}, element("dt", {}, name), element("dd", {}, value)));
+  const add = (name, value, kind = {}) =>
+    list.append(element("div", kind, element("dt", {}, name), element("dd", {}, value)));
   add("time", timeText(found.milliseconds));
   add("size", byteText(model.bytes));
   if (model.recipe) add("recipe", model.recipe);
-  add("ran", found.runtime);
-  if (found.why) add("why not in the browser", found.why);
+  add("ran", found.runtime, { class: "long" });
+  if (found.why) add("why not in the browser", found.why, { class: "long" });
   return list;
 }
 
