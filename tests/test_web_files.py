@@ -2,6 +2,10 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
+import urllib.request
 
 import pytest
 from command_line import albert_tf
@@ -125,3 +129,16 @@ def test_wrong_use(words, said, tmp_path, monkeypatch, capsys):
 def test_the_page_is_part_of_the_package():
     setup = (ROOT / "setup.py").read_text("utf-8")
     assert '"export.web": ["static/*", "npm/*"]' in setup
+
+
+def test_the_command_serves_until_it_is_stopped():
+    command = [sys.executable, "-m", "albert_tf.cli.main", "web", "--port", "0", "--tflite", exported()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        line = process.stdout.readline()
+        found = re.match(r"(http://127\.0\.0\.1:\d+/)  1 file, run ", line)
+        assert found, line
+        with urllib.request.urlopen(f"{found[1]}api/state", timeout=30) as reply:
+            assert json.load(reply)["models"][0]["name"] == exported().name
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 0
+        assert process.stderr.read() == ""

@@ -6,6 +6,7 @@
 import { SentencePieceProcessor } from "/runtime/@sctg/sentencepiece-js/dist/index.js";
 
 const WORD_START = "▁";
+const WORD = /(?:[^\s\x1c-\x1f\x85]|\ufeff)+/gu; // between what is whitespace to Python
 const MOST_WORDS = 20000; // that are remembered
 
 class Tokenizer {
@@ -18,7 +19,7 @@ class Tokenizer {
   encode(text) {
     const ids = [], pieces = [], spans = [];
     let place = 0, before = 0;
-    for (const found of text.matchAll(/\S+/gu)) {
+    for (const found of text.matchAll(WORD)) {
       place += codePoints(text.slice(before, found.index));
       const word = this.word(found[0]);
       for (let i = 0; i < word.ids.length; i++) {
@@ -35,8 +36,9 @@ class Tokenizer {
   word(text) {
     if (!this.words.has(text)) {
       if (this.words.size >= MOST_WORDS) this.words.clear();
-      const ids = this.processor.encodeIds(text);
-      const pieces = this.processor.encodePieces(text);
+      const known = text.replaceAll("\0", ""); // the package ends a text there; no vocabulary has it
+      const ids = this.processor.encodeIds(known);
+      const pieces = this.processor.encodePieces(known);
       this.words.set(text, { ids, pieces, spans: pieceSpans(text, pieces) });
     }
     return this.words.get(text);
@@ -49,27 +51,53 @@ function codePoints(text) {
   return count;
 }
 
-// How the text rules may have changed a word; the pieces say which of these it was.
-const RULES = [
-  (text) => text.normalize("NFKD").replace(/\p{Mn}/gu, "").toLowerCase(),
-  (text) => text.normalize("NFKC").toLowerCase(),
-  (text) => text.normalize("NFKD").replace(/\p{Mn}/gu, ""),
-  (text) => text.normalize("NFKC"),
-];
+const LONGEST_ALIGNED = 500; // characters of a word; what is longer takes too long
 
-/** For each piece its characters in the word; all of the word where the rules did more to it than is known here. */
+/** What the text rules make of a character by itself. */
+const ruled = (text) => text.normalize("NFKD").replace(/\p{Mn}/gu, "").toLowerCase().normalize("NFC");
+const cased = (text) => text.normalize("NFKD").replace(/\p{Mn}/gu, "").normalize("NFC");
+
+/** For each piece the characters of the word that it stands for. */
 function pieceSpans(word, pieces) {
   const characters = Array.from(word);
   const texts = pieces.map((piece, i) => Array.from(i === 0 && piece.startsWith(WORD_START) ? piece.slice(1) : piece));
-  const whole = texts.flat().join("");
-  for (const rule of RULES) {
-    const made = quotesJoined(characters).map((part) => ({ ...part, text: Array.from(rule(part.text)) }));
-    if (made.flatMap((part) => part.text).join("") !== whole) continue;
-    const sources = made.flatMap((part) => part.text.map(() => [part.start, part.end]));
-    return spansOf(texts, withDropped(sources, characters.length));
+  const whole = Array.from(sameSigma(texts.flat().join("")));
+  let sources = null;
+  for (const rule of [ruled, cased]) {
+    const made = quotesJoined(characters).flatMap(({ text, start, end }) =>
+      Array.from(sameSigma(rule(text)), (character) => ({ character, start, end })),
+    );
+    if (made.map((one) => one.character).join("") === whole.join("")) {
+      sources = made;
+      break;
+    }
+    sources ??= made.length && made.length * whole.length <= LONGEST_ALIGNED ** 2 ? aligned(made, whole) : null;
   }
-  return texts.map((text) => (text.length ? [0, characters.length] : [0, 0]));
+  if (sources === null) return texts.map((text) => (text.length ? [0, characters.length] : [0, 0]));
+  return spansOf(texts, withDropped(sources.map(({ start, end }) => [start, end]), characters.length));
 }
+
+/** For each character of the pieces the one of the word that it was made of, by the fewest edits between the two. */
+function aligned(made, whole) {
+  const cost = Array.from({ length: made.length + 1 }, (_, i) => [i]);
+  for (let j = 1; j <= whole.length; j++) cost[0][j] = j;
+  for (let i = 1; i <= made.length; i++)
+    for (let j = 1; j <= whole.length; j++) {
+      const other = made[i - 1].character === whole[j - 1] ? 0 : 1;
+      cost[i][j] = Math.min(cost[i - 1][j - 1] + other, cost[i - 1][j] + 1, cost[i][j - 1] + 1);
+    }
+  const sources = [];
+  for (let i = made.length, j = whole.length; j > 0; ) {
+    const other = i > 0 && made[i - 1].character === whole[j - 1] ? 0 : 1;
+    if (i > 0 && cost[i][j] === cost[i - 1][j - 1] + other) sources[--j] = made[--i];
+    else if (i > 0 && cost[i][j] === cost[i - 1][j] + 1) i--;
+    else sources[--j] = made[Math.max(0, i - 1)];
+  }
+  return sources;
+}
+
+/** At the end of a word it looks otherwise, which its characters one by one do not say. */
+const sameSigma = (text) => text.replaceAll("ς", "σ");
 
 /** The characters of a word with their places; two single quotes are one double quote. */
 function quotesJoined(characters) {
