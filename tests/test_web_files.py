@@ -74,6 +74,8 @@ def test_the_folder_may_be_that_of_the_modules(installed):
 def test_a_folder_that_is_not_npms(installed, tmp_path):
     with pytest.raises(InputError, match="expected a package that npm installed"):
         runtime_files(tmp_path / "nothing")
+    with pytest.raises(InputError, match=f"run npm install --prefix {re.escape(str(tmp_path / 'nothing'))} @"):
+        runtime_files(tmp_path / "nothing" / "node_modules")
     (installed / "node_modules/@litertjs/core/package.json").write_text('{"version": "1.0.0"}', encoding="utf-8")
     with pytest.raises(InputError, match=r"expected version 2\.5\.3, found 1\.0\.0; run npm install"):
         runtime_files(installed)

@@ -92,31 +92,28 @@ def runtime_files(folder: Path | None) -> tuple[dict[str, WebFile], dict[str, st
             return {}, {}
         folder = DEFAULT_FOLDER
     modules = folder / "node_modules" if (folder / "node_modules").is_dir() else folder
+    install = install_command(folder.parent if folder.name == "node_modules" else folder)
     wanted = json.loads((NPM / "package.json").read_text(encoding="utf-8"))["dependencies"]
     files, versions = {}, {}
     for package, names in PACKAGES.items():
-        versions[package] = _version(modules / package, wanted[package])
+        versions[package] = _version(modules / package, wanted[package], install)
         for name in names:
             for full in (name,) if Path(name).suffix else (f"{name}.js", f"{name}.wasm"):
                 path = modules / package / full
                 if not path.is_file():
-                    raise InputError(f"{path}: no such file; install the packages again: {install_command(folder)}")
+                    raise InputError(f"{path}: no such file; install the packages again: {install}")
                 files[f"/runtime/{package}/{full}"] = WebFile(path, _TYPES[path.suffix], of_package=True)
     return files, versions
 
 
-def _version(package: Path, wanted: str) -> str:
-    """The version of an installed package."""
+def _version(package: Path, wanted: str, install: str) -> str:
+    """The version of an installed package; `install` installs the one that is wanted."""
     try:
         found = str(json.loads((package / "package.json").read_text(encoding="utf-8"))["version"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{package}: expected a package that npm installed ({error}); run {install_command(package.parents[1])}"
-        ) from error
+        raise InputError(f"{package}: expected a package that npm installed ({error}); run {install}") from error
     if found != wanted:
-        raise InputError(
-            f"{package}: expected version {wanted}, found {found}; run {install_command(package.parents[1])}"
-        )
+        raise InputError(f"{package}: expected version {wanted}, found {found}; run {install}")
     return found
 
 
