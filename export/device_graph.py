@@ -163,7 +163,7 @@ def _encode_loop(backbone: AlbertBackbone, token_ids: Any, segment_ids: Any, pad
             lambda i, x, passes=passes: i < passes,
             lambda i, x, run=run_layer: (i + 1, run(x)),
             [tf.constant(0), x],
-            shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, None, backbone.config.hidden_dim])],
+            shape_invariants=[tf.TensorShape([]), tf.TensorShape([1, None, backbone.config.hidden_dim])],
         )
     return x
 
