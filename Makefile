@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 BEAM := .venv-beam
 WEB := .web
+APT := apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy --no-install-recommends
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-clients lint bench clean
+.PHONY: demo test test-clients client-programs lint bench clean
 
 demo: $(STAMP)  ## the main job end to end: fine-tune, export int8 TFLite, run it, report
 	$(BIN)/albert-tf demo --out runs/demo --overwrite
@@ -15,8 +16,8 @@ demo: $(STAMP)  ## the main job end to end: fine-tune, export int8 TFLite, run i
 test: $(STAMP)  ## all tests but those of other runtimes
 	$(BIN)/python -m pytest -m "not clients" -n 2 --dist loadfile --ignore tests/test_clients_beam.py
 
-test-clients: $(STAMP) $(PEERS)/.installed $(BEAM)/.installed $(WEB)/.installed  ## tests that need runtimes and systems beside ours
-	$(BIN)/python -m pytest -m clients --ignore-glob "*/test_clients_peers_*" --ignore tests/test_clients_beam.py
+test-clients: $(STAMP) $(PEERS)/.installed $(BEAM)/.installed client-programs $(WEB)/.installed  ## tests that need runtimes and systems beside ours
+	$(BIN)/python -m pytest -m clients -n 2 --dist loadfile --ignore-glob "*/test_clients_peers_*" --ignore tests/test_clients_beam.py
 	$(PEERS)/bin/python -m pytest -m clients tests/test_clients_peers_*.py
 	$(BEAM)/bin/python -m pytest -m clients tests/test_clients_beam.py
 
@@ -49,6 +50,14 @@ $(BEAM)/.installed: setup.py constraints-beam.txt
 	$(BEAM)/bin/python -m pip install --quiet --constraint constraints-beam.txt pip setuptools
 	$(BEAM)/bin/python -m pip install --quiet --constraint constraints-beam.txt --editable ".[beam]" pytest
 	touch $@
+
+# What clients need beside Python packages; on Debian, as root, what is missing is installed.
+client-programs:
+	command -v javac || $(APT) openjdk-17-jdk-headless
+	command -v npm || $(APT) nodejs npm
+	command -v chromium || command -v google-chrome || $(APT) chromium
+	$(PYTHON) -c "import ctypes; ctypes.CDLL('libusb-1.0.so.0')" || $(APT) libusb-1.0-0
+	$(PYTHON) -c "import ctypes; ctypes.CDLL('libGLESv2.so.2'); ctypes.CDLL('libEGL.so.1')" || $(APT) libgles2 libegl1
 
 # What the page of `albert-tf web` runs in the browser, and what drives one in tests: needs npm.
 $(WEB)/.installed: export/web/npm/package.json export/web/npm/package-lock.json

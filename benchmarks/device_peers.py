@@ -12,14 +12,15 @@ transformers' AlbertForSequenceClassification, go into all sides, which run on t
 - PyTorch: torch.ao.quantization.quantize_dynamic of transformers' linear layers.
 
 The size of albert-tf's file is without the vocabulary, which the others' do not have. Every side has a process of its
-own. Memory is how much it grew from before the model is loaded until texts of 128 tokens were run; the runtime's own code
-is loaded before. Then the sides take turns, a pass over the sentences and a pass over the long texts each; time is the
-processor's, and a figure is the median over the turns. Sentences keep their length, one at a time. Needs
-`pip install -e ".[peers]"`; Linux only. Takes about five minutes on two cores.
+own, which first opens and runs a small model, so that what the runtime needs for itself does not count. Memory is how much
+it grows from then until the model is loaded and all texts were run. Then the sides take turns, a pass over the sentences
+and a pass over the long texts each; time is the processor's, and a figure is the median over the turns. Sentences keep
+their length, one at a time. Needs `pip install -e ".[peers]"`; Linux only. Takes about five minutes on two cores.
 """
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
@@ -38,6 +39,7 @@ import numpy as np
 OURS, KERAS, ONNX, TORCH = "albert-tf", "Keras export", "ONNX Runtime", "PyTorch"
 SIDES = (OURS, KERAS, ONNX, TORCH)
 LONG, LONG_TEXTS = 128, 10
+SMALL = {"hidden_dim": 32, "intermediate_dim": 64, "num_layers": 2, "num_heads": 2, "embedding_dim": 16}
 NAMES = {"token_ids": "input_ids", "segment_ids": "token_type_ids", "padding_mask": "attention_mask"}
 # One text's inputs → its logits or probabilities.
 Run = Callable[[dict[str, np.ndarray]], np.ndarray]
@@ -48,11 +50,11 @@ def main() -> None:
     parser.add_argument("--config", default="albert_base_v2", help="model size (default albert_base_v2)")
     parser.add_argument("--texts", type=int, default=60, help="SST-2 dev sentences to run (default 60)")
     parser.add_argument("--turns", type=int, default=5, help="passes of each side (default 5)")
-    parser.add_argument("--side", nargs=2, metavar=("SIDE", "FILE"), help=argparse.SUPPRESS)
+    parser.add_argument("--side", nargs=3, metavar=("SIDE", "FILE", "SMALL"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"}
     if args.side:
-        answer_turns(args.side[0], Path(args.side[1]))
+        answer_turns(args.side[0], *map(Path, args.side[1:]))
         return
     with tempfile.TemporaryDirectory() as folder:
         files, inputs, task, model_bytes = made(args, Path(folder))
@@ -84,38 +86,61 @@ def shown(row: dict[str, Any], ours: dict[str, Any]) -> dict[str, str]:
 # === Files ===
 
 
-def made(args: argparse.Namespace, folder: Path) -> tuple[dict[str, Path], dict[str, list[dict[str, Any]]], Any, int]:
-    """The file of each side, the inputs of both kinds, the task, and the bytes of its model in our file."""
+def made(
+    args: argparse.Namespace, folder: Path
+) -> tuple[dict[str, tuple[Path, Path]], dict[str, list[dict[str, Any]]], Any, int]:
+    """Each side's files, of the model and of a small one; the inputs of both kinds; the task; its bytes in our file."""
     import torch
-    import transformers
 
-    from albert_tf import AlbertConfig, AlbertTextClassifier
+    from albert_tf import AlbertConfig
     from albert_tf.data.tables import read_examples
     from albert_tf.tokenization.packing import pad_batch
-    from export.tflite import export_tflite
 
-    torch.manual_seed(0)
-    hub = folder / "hub"
-    config = AlbertConfig.from_name(args.config).to_published_dict()
-    model = transformers.AlbertForSequenceClassification(transformers.AlbertConfig(**config, num_labels=2)).eval()
-    model.save_pretrained(hub)
-    shutil.copy(args.data / "albert_vocab_en/30k-clean.model", hub / "spiece.model")
-    task = AlbertTextClassifier.from_pretrained(hub, labels=["0", "1"])
-    task.required_tokenizer.max_length = LONG
+    config = AlbertConfig.from_name(args.config)
+    model, task = both_models(config, folder / "hub", args.data)
     texts = [example.text for example in read_examples(args.data / "glue_canonical/SST-2/dev.tsv")]
     sentences = texts[:: max(1, len(texts) // args.texts)][: args.texts]
     rows = {"sentences": task.encode(sentences), "long": task.encode([" ".join(texts[:40])] * LONG_TEXTS)}
     inputs = {kind: [pad_batch([row], 0) for row in encoded] for kind, encoded in rows.items()}
-    files = {side: folder / f"{side.replace(' ', '-')}.bin" for side in SIDES}
-    model_bytes = export_tflite(task, files[OURS], measure=False).model_bytes
-    write_keras(task, files[KERAS])
-    write_onnx(model, inputs["long"][0], files[ONNX])
-    torch.save(torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8), files[TORCH])
+    files, model_bytes = written(model, task, inputs["long"][0], folder)
+    small = both_models(dataclasses.replace(config, **SMALL), folder / "small" / "hub", args.data)
+    small_files, _ = written(*small, inputs["long"][0], folder / "small")
     with torch.inference_mode():
         for text in inputs["sentences"] + inputs["long"]:
             named = {NAMES[name]: torch.from_numpy(array).long() for name, array in text.items()}
             text["expected"] = model(**named).logits.softmax(-1).numpy()
-    return files, inputs, task, model_bytes
+    return {side: (files[side], small_files[side]) for side in SIDES}, inputs, task, model_bytes
+
+
+def both_models(config: Any, folder: Path, data: Path) -> tuple[Any, Any]:
+    """The same random weights in transformers and in Keras."""
+    import torch
+    import transformers
+
+    from albert_tf import AlbertTextClassifier
+
+    torch.manual_seed(0)
+    published = transformers.AlbertConfig(**config.to_published_dict(), num_labels=2)
+    model = transformers.AlbertForSequenceClassification(published).eval()
+    model.save_pretrained(folder)
+    shutil.copy(data / "albert_vocab_en/30k-clean.model", folder / "spiece.model")
+    task = AlbertTextClassifier.from_pretrained(folder, labels=["0", "1"])
+    task.required_tokenizer.max_length = LONG
+    return model, task
+
+
+def written(model: Any, task: Any, example: dict[str, np.ndarray], folder: Path) -> tuple[dict[str, Path], int]:
+    """The file of each side, and the bytes of the model in ours."""
+    import torch
+
+    from export.tflite import export_tflite
+
+    files = {side: folder / f"{side.replace(' ', '-')}.bin" for side in SIDES}
+    model_bytes = export_tflite(task, files[OURS], measure=False, force=True).model_bytes
+    write_keras(task, files[KERAS])
+    write_onnx(model, example, files[ONNX])
+    torch.save(torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8), files[TORCH])
+    return files, model_bytes
 
 
 def write_keras(task: Any, path: Path) -> None:
@@ -149,16 +174,18 @@ def write_onnx(model: Any, example: dict[str, np.ndarray], path: Path) -> None:
 # === Measuring ===
 
 
-def measured(files: dict[str, Path], inputs: dict[str, list[dict[str, Any]]], turns: int) -> list[dict[str, Any]]:
+def measured(
+    files: dict[str, tuple[Path, Path]], inputs: dict[str, list[dict[str, Any]]], turns: int
+) -> list[dict[str, Any]]:
     listed = {
         kind: [{name: array.tolist() for name, array in text.items()} for text in texts]
         for kind, texts in inputs.items()
     }
     with contextlib.ExitStack() as stack:
-        sides = {side: stack.enter_context(side_process(side, path)) for side, path in files.items()}
+        sides = {side: stack.enter_context(side_process(side, *paths)) for side, paths in files.items()}
         rows = []
         for side, ask in sides.items():
-            rows.append({"side": side, "file_bytes": files[side].stat().st_size, **ask(listed)})
+            rows.append({"side": side, "file_bytes": files[side][0].stat().st_size, **ask(listed)})
         found: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
         for _ in range(turns):
             for side, ask in sides.items():
@@ -170,9 +197,9 @@ def measured(files: dict[str, Path], inputs: dict[str, list[dict[str, Any]]], tu
 
 
 @contextlib.contextmanager
-def side_process(side: str, path: Path) -> Iterator[Callable[[Any], dict[str, Any]]]:
+def side_process(side: str, path: Path, small: Path) -> Iterator[Callable[[Any], dict[str, Any]]]:
     """A process that answers a JSON line with one."""
-    command = [sys.executable, __file__, "--data", ".", "--side", side, str(path)]
+    command = [sys.executable, __file__, "--data", ".", "--side", side, str(path), str(small)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stdout is not None
 
@@ -191,7 +218,7 @@ def side_process(side: str, path: Path) -> Iterator[Callable[[Any], dict[str, An
         process.kill()
 
 
-def answer_turns(side: str, path: Path) -> None:
+def answer_turns(side: str, path: Path, small: Path) -> None:
     """The other end of `side_process`."""
     listed = json.loads(sys.stdin.readline())
     inputs = {
@@ -199,6 +226,8 @@ def answer_turns(side: str, path: Path) -> None:
         for kind, texts in listed.items()
     }
     opened = {OURS: litert, KERAS: litert, ONNX: onnx, TORCH: pytorch}[side]()
+    run_small = opened(small)
+    run_small(inputs["sentences"][0])
     memory, started = common.resident("VmRSS"), time.perf_counter()
     run = opened(path)
     load_ms = 1e3 * (time.perf_counter() - started)

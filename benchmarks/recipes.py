@@ -53,6 +53,8 @@ class Encoder:
     backbone: AlbertBackbone
     required_tokenizer: Any
     takes_pairs: bool = False
+    task: str = "encoder"
+    layers: tuple[Any, ...] = ()  # no head
 
     def row_outputs(self, sequence_output: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
         if self.backbone.pooler is None:

@@ -19,7 +19,7 @@ from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.layers.encoder import attention_bias
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.packing import Packed, pad_batch
-from export.integer_graph import IntegerEncoder, integer_weights
+from export.integer_graph import IntegerEncoder, integer_weights, narrow_logits
 from export.integer_weights import WeightBits, rewrite_weights, with_shared_buffers
 from export.quantization import Recipe
 from export.quiet import without_native_notes
@@ -41,7 +41,7 @@ def convert(
     *,
     form: str,
     length: Length,
-    calibration: Sequence[str] = (),
+    calibration: Sequence[str | tuple[str, str]] = (),
     hides_padding: bool = False,
     text_input: bool = False,
 ) -> bytes:
@@ -76,18 +76,32 @@ def convert(
     return rewrite_weights(model, bits)
 
 
-def _convert_to_integers(task: AlbertTask, recipe: Recipe, length: int, texts: Sequence[str]) -> bytes:
+def _convert_to_integers(
+    task: AlbertTask, recipe: Recipe, length: int, texts: Sequence[str | tuple[str, str]]
+) -> bytes:
     tokenizer = task.required_tokenizer
-    pairs = texts[::-1] if task.takes_pairs else None
-    rows: list[Packed] = tokenizer.encode_batch(texts, pairs, length=min(length, tokenizer.max_length))
+    rows = _calibration_rows(task, texts, min(length, tokenizer.max_length))
     encode = IntegerEncoder(task.backbone.config, integer_weights(task, rows))
 
     def serve(token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
         return task.row_outputs(encode(token_ids, segment_ids, padding_mask), segment_ids, padding_mask)
 
     inputs = [pad_batch([row], tokenizer.vocabulary.pad_id, length=length) for row in rows]
-    model = _converted(serve, recipe, length)
+    with narrow_logits(task):
+        model = _converted(serve, recipe, length)
     return with_static_ranges(model, inputs, SIGNATURE, dense_bits=recipe.activation_bits or 16)
+
+
+def _calibration_rows(task: AlbertTask, texts: Sequence[str | tuple[str, str]], length: int) -> list[Packed]:
+    """Texts as they are, pairs as pairs; where every row of the task is a pair, texts with one another."""
+    encode_batch = task.required_tokenizer.encode_batch
+    alone = [text for text in texts if isinstance(text, str)]
+    pairs = [text for text in texts if not isinstance(text, str)]
+    in_pairs = task.takes_pairs or task.task == "multiple-choice"
+    rows: list[Packed] = encode_batch(alone, alone[::-1] if in_pairs else None, length=length)
+    if pairs:
+        rows += encode_batch([first for first, _ in pairs], [second for _, second in pairs], length=length)
+    return rows
 
 
 def _converted(serve: Any, recipe: Recipe, length: Length, serve_texts: Any = None) -> bytes:
@@ -144,14 +158,13 @@ def _encode_loop(backbone: AlbertBackbone, token_ids: Any, segment_ids: Any, pad
         if passes == 1:
             x = run_layer(x)
             continue
-        # With a dynamic input only a state of open length converts. With a fixed one the state is as fixed: runtimes make
-        # room for outputs of the shape that the file says, LiteRT for the web for one token where it is open.
-        open_state = tf.TensorShape([None, None, backbone.config.hidden_dim])
+        # The state's length is open or fixed as the input's is: runtimes make room for outputs of the shape that the file
+        # says, LiteRT for the web for one token where it is open.
         _, x = tf.while_loop(
             lambda i, x, passes=passes: i < passes,
             lambda i, x, run=run_layer: (i + 1, run(x)),
             [tf.constant(0), x],
-            shape_invariants=[tf.TensorShape([]), x.shape if x.shape.is_fully_defined() else open_state],
+            shape_invariants=[tf.TensorShape([]), x.shape],
         )
     return x
 

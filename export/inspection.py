@@ -274,6 +274,12 @@ def _model_problems(model: Model) -> list[str]:
     missing = [t for t in stored if t.type == "FLOAT32" and _has_nan(model.buffers[t.buffer])]
     if missing:
         problems.append(f"values that are not a number in {len(missing)} constants, such as {missing[0].name!r}")
+    results = [g.tensors[i] for g in model.subgraphs for operator in g.operators for i in operator.outputs]
+    if overwritten := [tensor for tensor in results if tensor.stored_bytes]:
+        problems.append(
+            f"operators that write to {len(overwritten)} constants, such as {overwritten[0].name!r}: it can end the "
+            "process that runs it"
+        )
     names = {operator.name for graph in model.subgraphs for operator in graph.operators}
     if "READ_VARIABLE" in names and "ASSIGN_VARIABLE" not in names:
         problems.append("it reads variables that nothing assigns: its weights were lost when it was converted")

@@ -10,18 +10,21 @@ are left to 16, and around a dense layer stand factors for each channel:
 Every pass through a shared block has operators of its own, so it gets ranges of its own.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.layers.answer_head import AnswerHead
 from albert_tf.layers.configured import activation_function
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.packing import Packed
 
-# Added to the scores of padding. -10000 would be the range of 16 bits, with nothing left for the scores of tokens.
+# Added to the scores of padding, and the logit of what can be no answer. -10000 would be the range of 16 bits, with nothing
+# left for the scores of tokens.
 PADDING_BIAS = -50.0
 # How much of an input channel's size the weights take over.
 SMOOTHING = 0.65
@@ -64,6 +67,20 @@ def _with_factors(path: str, weights: Weights, inputs: np.ndarray, outputs: np.n
     if bias is not None:
         changed[f"{path}/bias"] = bias / size
     return {name: np.asarray(value, np.float32) for name, value in changed.items()}
+
+
+@contextlib.contextmanager
+def narrow_logits(task: AlbertTask) -> Iterator[None]:
+    """Within it the task's head excludes positions by a logit that leaves the others their bits."""
+    heads = [layer for layer in task.layers if isinstance(layer, AnswerHead)]
+    before = [head.excluded for head in heads]
+    for head in heads:
+        head.excluded = PADDING_BIAS
+    try:
+        yield
+    finally:
+        for head, excluded in zip(heads, before, strict=True):
+            head.excluded = excluded
 
 
 class IntegerEncoder:

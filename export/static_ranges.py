@@ -5,20 +5,26 @@ ai-edge-quantizer does the work; it is installed with `pip install albert-tf[qua
 
 import contextlib
 import io
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from albert_tf.errors import InputError
+from export.quiet import without_native_notes
 from export.tflite_metadata import packed
 
 # Other texts go beyond the ranges of those seen, and should not be cut off; 16 bits can spare two for it.
 HEADROOM = {8: 1.15, 16: 4.0}
+# Probabilities of 16 bits are multiples of 1/32768, which is as much as a word of a vocabulary may have: those of more
+# classes than this are computed in floats.
+MOST_CLASSES = 1024
 
 
 def with_static_ranges(model: bytes, inputs: list[dict[str, np.ndarray]], signature: str, *, dense_bits: int) -> bytes:
-    """The model in integers from its inputs up to its outputs, which stay float32.
+    """The model in integers from its inputs up to its outputs, which stay float32, as does a softmax over a vocabulary.
 
     Args:
         model: a float32 model of fixed length.
@@ -41,9 +47,12 @@ def with_static_ranges(model: bytes, inputs: list[dict[str, np.ndarray]], signat
     manager = recipe_manager.RecipeManager()
     manager.load_quantization_recipe(recipe.static_wi8_ai16())
     manager.add_quantization_config(".*", operations.OUTPUT, None, AlgorithmName.NO_QUANTIZE)
+    for name in _wide_softmaxes(model):
+        manager.add_quantization_config(re.escape(name), operations.SOFTMAX, None, AlgorithmName.NO_QUANTIZE)
     if dense_bits == 8:
         manager.add_static_config(".*", operations.FULLY_CONNECTED, 8, 8)
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):  # bars and a summary
+    bars = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())  # and a summary
+    with bars[0], bars[1], without_native_notes():
         # The usual moving average would cut off what few texts reach: whole channels of trained models.
         runs = calibrator.Calibrator(bytearray(model), qsv_update_func=qsv_utils.min_max_update)
         runs.calibrate({signature: inputs}, manager)
@@ -63,13 +72,23 @@ def _widened(found: dict[str, Any], factor: float) -> dict[str, Any]:
 
 def _around_dense(model: bytes) -> set[str]:
     """The names of what goes into dense layers and comes out."""
+    ends = _ends(model, schema.BuiltinOperator.FULLY_CONNECTED)
+    return {tensor.name.decode() for pair in ends for tensor in pair}
+
+
+def _wide_softmaxes(model: bytes) -> set[str]:
+    """The names of what comes out of softmaxes over many classes."""
+    ends = _ends(model, schema.BuiltinOperator.SOFTMAX)
+    return {output.name.decode() for _, output in ends if output.shape[-1] > MOST_CLASSES}
+
+
+def _ends(model: bytes, code: int) -> Iterator[tuple[Any, Any]]:
+    """The first input and output of every operator of one kind."""
     content = schema.ModelT.InitFromPackedBuf(bytearray(model))
-    names = set()
     for graph in content.subgraphs:
         for operator in graph.operators:
-            if content.operatorCodes[operator.opcodeIndex].builtinCode == schema.BuiltinOperator.FULLY_CONNECTED:
-                names |= {graph.tensors[i].name.decode() for i in (operator.inputs[0], operator.outputs[0])}
-    return names
+            if content.operatorCodes[operator.opcodeIndex].builtinCode == code:
+                yield graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
 
 
 def merge_equal_tensors(model: bytes) -> bytes:

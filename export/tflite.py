@@ -30,7 +30,7 @@ def export_tflite(
     runtime: str = "litert",
     texts: Sequence[str] | None = None,
     examples: Sequence[Any] | None = None,
-    calibration: Sequence[str] | None = None,
+    calibration: Sequence[str | tuple[str, str]] | None = None,
     text_input: bool = False,
     measure: bool = True,
     force: bool = False,
@@ -51,7 +51,8 @@ def export_tflite(
         texts: what to compare the two models on; default: built-in sentences.
         examples: the task's examples with their answers, as the readers in `albert_tf.data` give them, to compare the two
             models on instead: the report has the metrics of both, and a file that loses too much is not written.
-        calibration: texts like those that the file is for; the recipes int8 and int16x8 take their ranges from them.
+        calibration: texts like those that the file is for, pairs as (text, pair), a question with its passage so; the
+            recipes int8 and int16x8 take their ranges from them.
         text_input: also write a signature that takes a string, for runtimes that link TensorFlow Text's custom operators.
             Others read the file as if it had none.
         measure: also measure load, memory and latency, which takes a second or two more.
@@ -138,7 +139,7 @@ def _checked_length(length: Any, longest: int, recipe: Recipe, runtime: str) -> 
     return tuple(sorted(found))
 
 
-def _check_calibration(recipe: Recipe, calibration: Sequence[str] | None, length: Length) -> None:
+def _check_calibration(recipe: Recipe, calibration: Sequence[str | tuple[str, str]] | None, length: Length) -> None:
     if recipe.activation_bits is None:
         if calibration is not None:
             raise InputError(f"calibration: the recipe {recipe.name} measures no ranges; leave the texts out")
@@ -150,7 +151,11 @@ def _check_calibration(recipe: Recipe, calibration: Sequence[str] | None, length
             f"calibration: {recipe.name} takes its ranges from texts like those that the file is for; give a hundred or so "
             "(--calibration FILE, one a line)"
         )
-    check_texts(calibration, "calibration")
+    if isinstance(calibration, (str, bytes)) or not hasattr(calibration, "__len__"):
+        check_texts(calibration, "calibration")  # type: ignore[arg-type]  # says what is wrong
+    for index, entry in enumerate(calibration):
+        pair = isinstance(entry, tuple) and len(entry) == 2
+        check_texts(entry if pair else [entry], f"calibration[{index}]")  # type: ignore[list-item]
     if not calibration:
         raise InputError("calibration: expected at least one text, got none")
 

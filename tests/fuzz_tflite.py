@@ -2,7 +2,8 @@
 
 `python tests/fuzz_tflite.py --files 2000` makes a few small files, damages them, and runs the commands on each in worker
 processes. Every command must end in time, with exit code 0, 1 or 2; where it is not 0, with one line on standard error;
-and a file that `predict` takes must give the answers of the whole one. The same seed gives the same files.
+and a file that `predict` takes must give the answers of the whole one. Where a worker ends, the command is given again as a
+user gives it. The same seed gives the same files.
 
 Half of the files are signed again: their settings record the sum of the damaged model, so that it reaches the runtime, as
 no accident could.
@@ -162,13 +163,17 @@ class Outcome:
     seconds: float
 
 
-def run_command(command: str, path: Path, table: Path) -> tuple[int | None, str, str]:
-    """Exit code, standard error and, of `predict`, the answers."""
-    words = {
+def words_of(command: str, path: Path, table: Path) -> list[str]:
+    return {
         "inspect": ["inspect", str(path)],
         "predict": ["predict", str(path), "--jsonl", *(word for text in TEXTS for word in ("--text", text))],
         "evaluate": ["evaluate", str(path), "--data", str(table)],
     }[command]
+
+
+def run_command(command: str, path: Path, table: Path) -> tuple[int | None, str, str]:
+    """Exit code, standard error and, of `predict`, the answers."""
+    words = words_of(command, path, table)
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -266,6 +271,17 @@ def fault(outcome: Outcome, right_answers: set[str]) -> str | None:
     return None
 
 
+def as_program(outcome: Outcome, folder: Path, seed: int) -> Outcome:
+    """What a user sees of the command that ended a worker."""
+    bases = [path.read_bytes() for path in sorted(folder.glob("*.tflite"))]
+    path = folder / "again.damaged"
+    path.write_bytes(damaged(bases, outcome.number, seed)[1])
+    command = [sys.executable, "-m", "albert_tf.cli.main", *words_of(outcome.command, path, folder / "data.tsv")]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, cwd=ROOT)
+    code = None if done.returncode < 0 else done.returncode
+    return dataclasses.replace(outcome, code=code, message=done.stderr)
+
+
 def right_answers(folder: Path) -> set[str]:
     """What `predict` says of the whole files."""
     paths = sorted(folder.glob("*.tflite"))
@@ -284,6 +300,9 @@ def _main() -> int:
         right, counts, faults, slowest = right_answers(folder), Counter[str](), [], 0.0
         numbers = range(arguments.first, arguments.first + arguments.files)
         for outcome in outcomes(folder, numbers, arguments.seed, COMMANDS):
+            if outcome.code is None:
+                print(f"file {outcome.number} ({outcome.kind}), {outcome.command}: {outcome.message}", flush=True)
+                outcome = as_program(outcome, folder, arguments.seed)
             counts[f"{outcome.command}: exit code {outcome.code}"] += 1
             slowest = max(slowest, outcome.seconds)
             if (wrong := fault(outcome, right)) is not None:

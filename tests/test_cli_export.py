@@ -131,6 +131,17 @@ def test_wrong_options(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_calibration_on_pairs(finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts, out = tmp_path / "texts.txt", tmp_path / "m.tflite"
+    words = ("--recipe", "int16x8", "--length", 16, "--calibration", texts, "--out", out)
+    texts.write_text("ice and snow\nfire\tand the sun\n", encoding="utf-8")
+    done = albert_tf(capsys)("export", "tflite", finished_run, *words, "--force")
+    assert done.code in (0, 1) and read_settings(read_files(out), out)["recipe"]["calibration_texts"] == 2
+    texts.write_text("ice\tand\tsnow\n", encoding="utf-8")
+    done = albert_tf(capsys)("export", "tflite", finished_run, *words, "--overwrite")
+    assert_refused(done, "expected one text or two in a line, with a tab between; got 3")
+
+
 def test_what_is_no_run_or_exists_already(
     finished_run: Path, finished_tflite: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,10 +1,12 @@
 """`albert-tf` itself: help, exit codes, and errors in one line."""
 
 import argparse
+import ast
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,20 +52,38 @@ def test_every_command_has_help_with_an_example(words: list[str], capsys: pytest
         assert "example" in done.out
 
 
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The parser, and those of its commands."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for child in action.choices.values():
+                assert isinstance(child, Parser)
+                yield from parsers(child)
+
+
 def test_every_option_is_explained() -> None:
-    def options(parser: Any) -> Any:
+    for parser in parsers(build_parser()):
         for action in parser._actions:
             if isinstance(action, argparse._SubParsersAction):
-                for child in action.choices.values():
-                    assert isinstance(child, Parser)
-                    yield from options(child)
-            else:
-                yield parser.prog, action
+                continue
+            assert action.help and len(action.help) > 5, f"{parser.prog} {action.dest}"
+            shown = action.default not in (None, False, [], argparse.SUPPRESS) and action.dest not in (
+                "help",
+                "version",
+            )
+            assert not shown or "default" in action.help, f"{parser.prog} {action.dest} hides its default"
 
-    for command, action in options(build_parser()):
-        assert action.help and len(action.help) > 5, f"{command} {action.dest}"
-        shown = action.default not in (None, False, [], argparse.SUPPRESS) and action.dest not in ("help", "version")
-        assert not shown or "default" in action.help, f"{command} {action.dest} hides its default"
+
+def test_options_that_messages_name_exist() -> None:
+    foreign = {"--runner", "--flink", "--direct"}  # Beam's
+    known = {flag for parser in parsers(build_parser()) for action in parser._actions for flag in action.option_strings}
+    for path in (*(ROOT / "albert_tf").rglob("*.py"), *(ROOT / "export").rglob("*.py")):
+        for raised in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(raised, ast.Raise):
+                texts = [node.value for node in ast.walk(raised) if isinstance(node, ast.Constant)]
+                named = {flag for text in texts for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", str(text))}
+                assert named <= known | foreign, f"{path}, line {raised.lineno}"
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

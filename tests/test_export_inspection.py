@@ -222,7 +222,13 @@ def test_lost_weights(foreign, tmp_path):
         operator.builtinOptions, operator.builtinOptionsType = None, 0
         content.subgraphs[0].operators.append(operator)
 
+    def overwriting(content):
+        graph = content.subgraphs[0]
+        first, second = graph.operators[:2]
+        graph.tensors[first.outputs[0]].buffer = graph.tensors[second.inputs[1]].buffer
+
     for change, message in (
+        (overwriting, "operators that write to 1 constants"),
         (nan, "values that are not a number in 1 constants"),
         (short, "1 constants of a wrong size"),
         (unbound, "it reads variables that nothing assigns"),

@@ -75,8 +75,15 @@ def test_commands_print_nothing_but_their_answers(tmp_path):
     assert answer.stderr == ""
     assert answer.stdout.endswith("\tthe mill\n")
     new_classifier().save_pretrained(tmp_path / "run")
-    out = tmp_path / "m.tflite"
+    (tmp_path / "texts.txt").write_text("the mill\nthe wheel\tby the river\n", encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
-    done = run("-m", "albert_tf.cli.main", "export", "tflite", tmp_path / "run", "--out", out, env=environment)
-    assert done.stderr == ""
-    assert out.exists()
+    integers = ("--recipe", "int16x8", "--length", "16", "--calibration", tmp_path / "texts.txt", "--force")
+    for number, options in enumerate(((), integers)):
+        out = tmp_path / f"{number}.tflite"
+        words = ("export", "tflite", tmp_path / "run", "--out", out, *options)
+        done = run("-m", "albert_tf.cli.main", *words, env=environment)
+        assert done.stderr.replace("albert-tf: written all the same (--force)", "").count("\n") in (
+            0,
+            len(options) and 1,
+        )
+        assert "INFO" not in done.stderr and out.exists()

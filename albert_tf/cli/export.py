@@ -43,7 +43,8 @@ def _add_tflite(kinds: Any) -> None:
         "--calibration",
         type=Path,
         metavar="FILE",
-        help="texts, one a line, that int8 and int16x8 take their ranges from",
+        help="texts, one a line, that int8 and int16x8 take their ranges from; a pair's two texts, such as a question and "
+        "its passage, with a tab between",
     )
     tflite.add_argument(
         "--runtime",
@@ -111,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
     for path in filter(None, (args.out, args.json)):
         refuse_existing(path, overwrite=args.overwrite, file=True)
     texts = read_check_texts(args.text_file)
-    calibration = read_check_texts(args.calibration)
+    calibration = _calibration(args.calibration)
     task = load_task(args.run_folder)
     console = Console()
     report = export_tflite(
@@ -153,6 +154,19 @@ def _examples(args: argparse.Namespace, task: str, say: Callable[[str], None]) -
     if task not in READERS:
         raise InputError(f"--examples: expected a model for {', '.join(READERS)}; this one is for {task}")
     return READERS[task](args.examples, say, **options)
+
+
+def _calibration(path: Path | None) -> list[str | tuple[str, str]] | None:
+    """The texts of --calibration, and the pairs: lines with a tab."""
+    from albert_tf.errors import InputError
+
+    found: list[str | tuple[str, str]] = []
+    for text in read_check_texts(path) or ():
+        first, *others = text.split("\t")
+        if len(others) > 1:
+            raise InputError(f"{path}: expected one text or two in a line, with a tab between; got {len(others) + 1}")
+        found.append((first, others[0]) if others else first)
+    return found or None
 
 
 def read_check_texts(path: Path | None) -> list[str] | None:

@@ -23,6 +23,7 @@ from albert_tf.cli import (
     train_vocab,
     web,
 )
+from albert_tf.cli.guard import runs_tflite, watched
 from albert_tf.errors import CheckError, InputError
 
 COMMANDS = (
@@ -67,8 +68,13 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code; errors of the user become one line on stderr."""
+def main(argv: Sequence[str] | None = None, *, apart: bool = False) -> int:
+    """Runs one command and returns its exit code; errors of the user become one line on stderr.
+
+    Args:
+        argv: the words of the command line; None for this process's own.
+        apart: run a `.tflite` file in a process of its own, as a damaged one can end it; see `albert_tf.cli.guard`.
+    """
     # Before TensorFlow is first loaded: its start-up notes are not for the user of a command.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # A closed stream is None: what would be written there is not wanted.
@@ -79,6 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # a text may hold what the terminal's encoding does not
     try:
         args = build_parser().parse_args(argv)
+        if apart and runs_tflite(args) and (ended := watched(args.model)) is not None:
+            return ended
         code = int(args.run(args))
         sys.stdout.flush()  # here, where a reader that has gone is no error
         return code
@@ -101,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run() -> None:
     """The console script."""
-    sys.exit(main())
+    sys.exit(main(apart=True))
 
 
 def _without_reader() -> int:

@@ -8,6 +8,7 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.configured import ConfiguredLayer, activation_function
 from albert_tf.layers.dropout import draw_seeds, dropout
+from albert_tf.layers.rows import unflattened
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -41,18 +42,16 @@ class AttentionBlock(ConfiguredLayer):
 
     def forward(self, x: Any, attention_bias: Any, *seeds: Any) -> Any:
         """`call` with the randomness given; the same arguments always give the same result."""
-        return ops.reshape(self.norm(self.summed(x, attention_bias, *seeds)), ops.shape(x))
+        return unflattened(self.norm(self.summed(x, attention_bias, *seeds)), x, self.config.hidden_dim)
 
     def summed(self, x: Any, attention_bias: Any, *seeds: Any) -> Any:
         """`forward` before the layer norm, as (B·T, H)."""
         config = self.config
-        batch, length = ops.shape(x)[:2]
         # One matrix multiplication of (B·T, H) a projection, with no per-example loop.
         rows = ops.reshape(x, (-1, config.hidden_dim))
 
         def heads(projected: Any) -> Any:  # (B·T, H) → (B, N, T, D)
-            projected = ops.reshape(projected, (batch, length, config.num_heads, config.head_dim))
-            return ops.transpose(projected, (0, 2, 1, 3))
+            return ops.transpose(unflattened(projected, x, config.num_heads, config.head_dim), (0, 2, 1, 3))
 
         query = heads(self.query(rows) * config.head_dim**-0.5)
         scores = ops.matmul(query, ops.transpose(heads(self.key(rows)), (0, 1, 3, 2)))  # (B, N, T, S)
@@ -100,7 +99,7 @@ class FeedForwardBlock(ConfiguredLayer):
 
     def forward(self, x: Any, *seeds: Any) -> Any:
         """`call` with the randomness given; the same arguments always give the same result."""
-        return ops.reshape(self.norm(self.summed(x, *seeds)), ops.shape(x))
+        return unflattened(self.norm(self.summed(x, *seeds)), x, self.config.hidden_dim)
 
     def summed(self, x: Any, *seeds: Any) -> Any:
         """`forward` before the layer norm, as (B·T, H)."""

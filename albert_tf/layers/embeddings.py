@@ -8,6 +8,7 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.layers.configured import ConfiguredLayer
+from albert_tf.layers.rows import unflattened
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -71,9 +72,8 @@ class AlbertEmbeddings(ConfiguredLayer):
 
     def _project(self, x: Any, token_ids: Any) -> Any:
         """(B, S, E) → (B, S, H), as one multiplication of (B·S, E)."""
-        batch, length = ops.shape(token_ids)[:2]
         x = self.projection(ops.reshape(x, (-1, self.config.embedding_dim)))
-        return ops.reshape(x, (batch, length, self.config.hidden_dim))
+        return unflattened(x, token_ids, self.config.hidden_dim)
 
     def output_matrices(self) -> list[Any]:
         """The variables that the masked-word head shares: the table (V, E), and the kernel (E, H) if words have one."""

@@ -8,6 +8,7 @@ from keras import ops
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.attention import AttentionBlock, FeedForwardBlock
 from albert_tf.layers.configured import ConfiguredLayer
+from albert_tf.layers.rows import unflattened
 
 # Added to the attention scores of padding positions, as in google-research/albert (create_attention_mask).
 PADDING_BIAS = -10000.0
@@ -70,7 +71,7 @@ def _recomputed(block: AttentionBlock | FeedForwardBlock, x: Any, *constants: An
     more than a third of its work, and a graph leaves it out the second time.
     """
     rows = keras.remat(lambda x: block.summed(x, *constants))(x)
-    return ops.reshape(keras.remat(lambda rows: block.norm(rows))(rows), ops.shape(x))
+    return unflattened(keras.remat(lambda rows: block.norm(rows))(rows), x, block.config.hidden_dim)
 
 
 def attention_bias(padding_mask: Any, value: float = PADDING_BIAS) -> Any:
