@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 BEAM := .venv-beam
 WEB := .web
-APT := apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy --no-install-recommends
+apt = { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy --no-install-recommends $(1); }
 STAMP := $(VENV)/.installed
 
 .PHONY: demo test test-clients client-programs lint bench clean
@@ -53,11 +53,11 @@ $(BEAM)/.installed: setup.py constraints-beam.txt
 
 # What clients need beside Python packages; on Debian, as root, what is missing is installed.
 client-programs:
-	command -v javac || $(APT) openjdk-17-jdk-headless
-	command -v npm || $(APT) nodejs npm
-	command -v chromium || command -v google-chrome || $(APT) chromium
-	$(PYTHON) -c "import ctypes; ctypes.CDLL('libusb-1.0.so.0')" || $(APT) libusb-1.0-0
-	$(PYTHON) -c "import ctypes; ctypes.CDLL('libGLESv2.so.2'); ctypes.CDLL('libEGL.so.1')" || $(APT) libgles2 libegl1
+	command -v javac || $(call apt,openjdk-17-jdk-headless)
+	command -v npm || $(call apt,nodejs npm)
+	command -v chromium || command -v google-chrome || $(call apt,chromium)
+	$(PYTHON) -c "import ctypes; ctypes.CDLL('libusb-1.0.so.0')" || $(call apt,libusb-1.0-0)
+	$(PYTHON) -c "import ctypes; ctypes.CDLL('libGLESv2.so.2'); ctypes.CDLL('libEGL.so.1')" || $(call apt,libgles2 libegl1)
 
 # What the page of `albert-tf web` runs in the browser, and what drives one in tests: needs npm.
 $(WEB)/.installed: export/web/npm/package.json export/web/npm/package-lock.json
