@@ -234,7 +234,7 @@ def settings_of(path):
     ("changes", "message"),
     [
         ({"labels": None}, "expected a text classifier with labels"),
-        ({"labels": ["a", "b"]}, r"outputs \{'probabilities': \(2,\)\} .* model has \{'probabilities': \[-1, 3\]\}"),
+        ({"labels": ["a", "b"]}, r"outputs \{'probabilities': \(2,\)\} .* model has \{'probabilities': \[1, 3\]\}"),
         ({"task": "poetry"}, "expected a model of a task among classification, .*; got 'poetry'"),
         ({"model_sha256": "0" * 64}, "damaged: the model's sha256 differs"),
         ({"model_bytes": 10**12}, "damaged: the model's sha256 differs"),

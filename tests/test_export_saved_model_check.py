@@ -9,7 +9,7 @@ import tensorflow as tf
 from tiny_exports import new_classifier
 
 import export.saved_model
-from albert_tf.errors import CheckError
+from albert_tf.errors import CheckError, InputError
 from export.saved_model import SERVED, export_saved_model, save
 from export.saved_model_check import ODD_TEXTS, as_tensors, check_saved_model, texts_to_ask
 from export.served import Signature
@@ -38,7 +38,7 @@ def test_other_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_numbers_that_are_not_finite(tmp_path: Path) -> None:
     task = new_classifier()
     task.classifier.bias.assign([0.0, np.nan, 0.0])
-    with pytest.raises(ExportError, match="signature serving_default, row 1: score is not finite"):
+    with pytest.raises(InputError, match="the model's probabilities for row 1 of 15 are NaN or infinite"):
         export_saved_model(task, tmp_path / "m")
     assert left_by(tmp_path) == ["m"]
 

@@ -139,7 +139,7 @@ def test_labels_that_do_not_fit():
     task = new_classifier()
     task.labels = ("no", "yes")
     with pytest.raises(
-        ExportError, match=r"outputs \{'probabilities': \(2,\)\} .* model has \{'probabilities': \[-1, 3\]\}"
+        ExportError, match=r"outputs \{'probabilities': \(2,\)\} .* model has \{'probabilities': \[1, 3\]\}"
     ):
         check(model_of(exported("all", "float32")), task)
 

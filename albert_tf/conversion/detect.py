@@ -21,6 +21,7 @@ from albert_tf.errors import InputError
 
 PRESET = "albert-tf preset"
 PRESET_WEIGHTS = "weights.safetensors"
+TF_HUB_1 = "tfhub_module.pb"
 TF1 = "tf1"  # of Google or of brightmart, which only the names of the variables tell
 ARCHIVE = "archive"
 
@@ -90,7 +91,7 @@ def _detect_folder(folder: Path) -> str:
         return KERAS
     if any(name in names for name in (WEIGHTS_FILE, SHARDS_FILE)):
         return KERAS_HUB
-    if SAVED_MODEL_FILE in names and "tfhub_module.pb" not in names:  # a TF-Hub version 1 module is a TF1 checkpoint
+    if SAVED_MODEL_FILE in names and TF_HUB_1 not in names:  # a TF-Hub version 1 module is a TF1 checkpoint
         if is_object_checkpoint(folder / "variables" / "variables.index"):
             return MODEL_GARDEN
         raise InputError(f"{folder}: found a SavedModel of TensorFlow 1, which has no reader; expected {READABLE}")
@@ -113,7 +114,7 @@ def _refuse_several(folder: Path, names: Collection[str]) -> None:
         "an albert-tf preset": [name for name in names if name == PRESET_WEIGHTS],
         "a Hugging Face checkpoint": [name for name in names if name in WEIGHT_FILES],
         "weights of Keras or KerasHub": [name for name in names if name in (WEIGHTS_FILE, SHARDS_FILE)],
-        "a SavedModel": [name for name in names if name == SAVED_MODEL_FILE],
+        "a SavedModel": [name for name in names if name == SAVED_MODEL_FILE and TF_HUB_1 not in names],
         "a TensorFlow checkpoint": [name for name in names if name.endswith(".index")],
     }
     told = [f"{form} ({listing(files)})" for form, files in found.items() if files]
