@@ -6,6 +6,7 @@ stand in the graph once for each layer: more memory (each operator packs its own
 runtimes that take only files with one subgraph.
 """
 
+import functools
 import tempfile
 from collections.abc import Sequence
 from itertools import groupby
@@ -43,16 +44,19 @@ def convert(
     length: Length,
     calibration: Sequence[str | tuple[str, str]] = (),
     hides_padding: bool = False,
+    open_loop: bool = False,
     text_input: bool = False,
 ) -> bytes:
     """The bare TFLite model: int32 token_ids, segment_ids, padding_mask (1, S) → the task's device outputs.
 
     Of several lengths each has a signature of its own, and so have strings with `text_input`; they share the weights.
     With a dynamic length, what is longer than the task takes is cut as `tokenization.packing.pack` cuts one text.
+    `open_loop` leaves all sizes inside the loop open: Task Library's runtime of 2023 forgets to prepare its body anew for
+    a text of another length where they follow from the input's.
     """
     if recipe.activation_bits is not None and isinstance(length, int):
         return _convert_to_integers(task, recipe, length, calibration)
-    encode = _encode_loop if form == "loop" else _encode_unrolled
+    encode = functools.partial(_encode_loop, open_state=open_loop) if form == "loop" else _encode_unrolled
     longest = longest_input(task)
 
     def encode_ids(token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
@@ -144,7 +148,9 @@ def _encode_unrolled(backbone: AlbertBackbone, token_ids: Any, segment_ids: Any,
     return backbone.encoder(backbone.embeddings(token_ids, segment_ids), padding_mask)[-1]
 
 
-def _encode_loop(backbone: AlbertBackbone, token_ids: Any, segment_ids: Any, padding_mask: Any) -> Any:
+def _encode_loop(
+    backbone: AlbertBackbone, token_ids: Any, segment_ids: Any, padding_mask: Any, *, open_state: bool
+) -> Any:
     encoder = backbone.encoder
     bias = attention_bias(padding_mask)
     x = backbone.embeddings(token_ids, segment_ids)
@@ -164,7 +170,7 @@ def _encode_loop(backbone: AlbertBackbone, token_ids: Any, segment_ids: Any, pad
             lambda i, x, passes=passes: i < passes,
             lambda i, x, run=run_layer: (i + 1, run(x)),
             [tf.constant(0), x],
-            shape_invariants=[tf.TensorShape([]), x.shape],
+            shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, None, x.shape[-1]]) if open_state else x.shape],
         )
     return x
 

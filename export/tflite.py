@@ -91,6 +91,7 @@ def export_tflite(
         length=lengths,
         calibration=calibration or (),
         hides_padding=hidden,
+        open_loop=runtime == "task-library" and lengths is None,
         text_input=text_input,
     )
     model = with_metadata(task, model, runtime)

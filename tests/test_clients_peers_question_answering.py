@@ -56,7 +56,7 @@ def features(questions: Path, shared_data: Path) -> tuple[list[Any], list[Any]]:
         tokenizer=FullSentencePieceTokenizer(str(shared_data / "albert_vocab_en" / "30k-clean.model")),
         max_seq_length=LENGTH,
         doc_stride=STRIDE,
-        max_question_length=QUESTION_LENGTH,
+        max_query_length=QUESTION_LENGTH,
         is_training=True,
         output_fn=lambda feature, is_padding=False: rows.append(feature),
         do_lower_case=True,
