@@ -40,7 +40,18 @@ OPERATORS = set("|&;<>()")
 TIMEOUT_SECONDS = 300
 # Options in the text that are not of `albert-tf`: those of pip, of TensorBoard and of the benchmarks; others' as said.
 FOREIGN_OPTIONS = {
-    *("--no-deps", "--logdir", "--texts", "--turns", "--megabytes", "--files", "--batches", "--memory", "--work"),
+    *(
+        "--no-deps",
+        "--logdir",
+        "--texts",
+        "--turns",
+        "--megabytes",
+        "--files",
+        "--batches",
+        "--memory",
+        "--work",
+        "--recipes",
+    ),
     *("--ntasks", "--ntasks-per-node", "--gpus-per-task"),  # of Slurm
     # of Apache Beam, as words end at an underscore here
     *("--runner", "--direct", "--flink", "--environment", "--project", "--region", "--temp", "--sdk"),
