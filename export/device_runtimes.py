@@ -53,7 +53,8 @@ class DeviceRuntime:
         form: what a file for it has if none is asked for.
         classes: its class for each task; empty where it runs models of any task, and reads no metadata.
         loops: whether it takes files with more than one subgraph.
-        newest: whether it knows integers of 4 bits and layers that compute in 16, and a scale for each output.
+        newest: whether it knows integers of 4 bits and layers that compute in 16, and a scale for each output; and prepares
+            the body of a loop anew for a text of another length.
     """
 
     title: str

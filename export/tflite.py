@@ -12,7 +12,14 @@ from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.tokenizer import check_texts
 from export.associated_files import associated_files
 from export.device_graph import convert, longest_input
-from export.device_runtimes import checked_form, looks_at_padding, runtime_length, runtime_recipe, with_metadata
+from export.device_runtimes import (
+    checked_form,
+    looks_at_padding,
+    runtime_by_name,
+    runtime_length,
+    runtime_recipe,
+    with_metadata,
+)
 from export.metadata import append_files
 from export.quantization import Recipe, recipe_by_name
 from export.signatures import Length
@@ -91,7 +98,7 @@ def export_tflite(
         length=lengths,
         calibration=calibration or (),
         hides_padding=hidden,
-        open_loop=runtime == "task-library" and lengths is None,
+        open_loop=not runtime_by_name(runtime).newest and lengths is None,
         text_input=text_input,
     )
     model = with_metadata(task, model, runtime)

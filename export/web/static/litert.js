@@ -1,13 +1,13 @@
 // Runs a file on LiteRT for the web: the page's tokenizer before it, the page's decoders behind it.
 
 import { answerOf, choice, cosine, entitiesOf, label, labelSet, numbers } from "/static/decode.js";
+import { openedOnce } from "/static/opened.js";
 import { pack, questionRows, taggingRows, wordPlaces } from "/static/packing.js";
 import { encode } from "/static/tokenizer.js";
 
 const CORE = "/runtime/@litertjs/core";
 const ANY_LENGTH = "serving_default";
 const MOST_PIECES = 1024; // that are shown
-const opened = new Map(); // models by id, as promises
 let loading = null; // LiteRT itself, once for the page
 
 async function runtime() {
@@ -26,23 +26,15 @@ export function quietModule() {
   };
 }
 
-async function open(model) {
+const opened = openedOnce(async (model) => {
   const [core] = await Promise.all([runtime(), encode(model, [])]);
   const compiled = await core.loadAndCompile(`/models/${model.id}.tflite`, { accelerator: "wasm" });
   return { core, compiled, lengths: model.lengths };
-}
+});
 
 /** The answer of a model to a request; see engines.js. */
 export async function answerWithLiteRt(model, asked, versions) {
-  const fresh = !opened.has(model.id);
-  if (fresh) opened.set(model.id, open(model));
-  let parts;
-  try {
-    parts = await opened.get(model.id);
-  } catch (error) {
-    opened.delete(model.id);
-    throw error;
-  }
+  const { parts, fresh } = await opened(model);
   if (fresh) await answerOnce(parts, asked, model); // the first run makes room for the next ones: it is not timed
   const start = performance.now();
   const { rows, answer } = await answerOnce(parts, asked, model);

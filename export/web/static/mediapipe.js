@@ -3,12 +3,12 @@
 import { label, labelSet } from "/static/decode.js";
 import { post } from "/static/engines.js";
 import { quietModule, similarity } from "/static/litert.js";
+import { openedOnce } from "/static/opened.js";
 
 const PACKAGE = "/runtime/@mediapipe/tasks-text";
-const opened = new Map(); // models by id, as promises
 let loading = null;
 
-async function open(model) {
+const opened = openedOnce(async (model) => {
   loading ??= import(`${PACKAGE}/text_bundle.mjs`).then(async (tasks) => {
     return { tasks, files: await tasks.FilesetResolver.forTextTasks(`${PACKAGE}/wasm`) };
   });
@@ -19,19 +19,11 @@ async function open(model) {
   const kind = model.task === "similarity" ? tasks.TextEmbedder : tasks.TextClassifier;
   quietModule();
   return kind.createFromOptions(files, options);
-}
+});
 
 /** The answer of a model to a request; see engines.js. */
 export async function answerWithMediaPipe(model, asked, versions) {
-  const fresh = !opened.has(model.id);
-  if (fresh) opened.set(model.id, open(model));
-  let runner;
-  try {
-    runner = await opened.get(model.id);
-  } catch (error) {
-    opened.delete(model.id);
-    throw error;
-  }
+  const { parts: runner, fresh } = await opened(model);
   const run = () => (model.task === "similarity" ? embedded(runner, asked) : classified(runner, asked, model));
   if (fresh) run(); // the first run makes room for the next ones: it is not timed
   const start = performance.now();
