@@ -11,6 +11,7 @@ from albert_tf.data.schema import TextExample
 from albert_tf.data.similarity import (
     SimilarityExample,
     belonging_together,
+    columns_there,
     read_embedded,
     read_similarity,
     scores_of,
@@ -63,6 +64,23 @@ def test_columns_by_name_and_number(tmp_path: Path) -> None:
     bare = write(tmp_path / "bare.tsv", "one\ttwo\tthree", "four\tfive\tsix")
     found = read_similarity(bare, text_column="0", pair_column=1, negative_column="2")
     assert found == [SimilarityExample("one", "two", None, "three"), SimilarityExample("four", "five", None, "six")]
+
+
+@pytest.mark.parametrize(
+    ("header", "left_out"),
+    [
+        ("sentence1\tsentence2\tscore", {"text_column", "pair_column", "negative_column"}),
+        (" A\tb", {"negative_column"}),
+        ("a\tb\tc", set()),
+        ("a\tc", set()),
+    ],
+)
+def test_columns_of_another_file(header: str, left_out: set[str], tmp_path: Path) -> None:
+    path = write(tmp_path / "other.tsv", header, "\t".join("xyz"[: header.count("\t") + 1]))
+    asked = {"text_column": "a", "pair_column": "b", "label_column": None, "negative_column": "c"}
+    assert columns_there(path, asked) == {role: None if role in left_out else c for role, c in asked.items()}
+    by_number = {"text_column": "0", "pair_column": 1, "negative_column": "2"}
+    assert columns_there(path, by_number) == by_number
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,15 @@ def test_from_nli_labels_to_triples(tiny_files: TinyFiles, tmp_path: Path) -> No
     assert any("mean pooling, contrastive loss" in line for line in lines)
 
 
+def test_triples_judged_by_scored_pairs(tiny_files: TinyFiles, scored: Path, tmp_path: Path) -> None:
+    rows = [("ice and snow", "the frost", "the sun"), ("fire", "the lava", "a winter")]
+    train = write_table(tmp_path / "triples.tsv", rows * 4, ("a", "b", "c"))
+    columns = {"text_column": "a", "pair_column": "b", "negative_column": "c"}
+    changes = {"loss": "contrastive", "pooling": "cls", "epochs": 1.0, "valid": str(scored)}
+    summary = run_quietly(similarity_run(tiny_files, tmp_path / "run", train, **columns, **changes))
+    assert summary["valid"].keys() >= {"spearman", "pearson"}
+
+
 def test_from_labels_by_softmax_and_on(tiny_files: TinyFiles, scored: Path, tmp_path: Path) -> None:
     """Sentence-BERT's two steps: a classifier of pairs, then the regression on scores, from its encoder."""
     train = write_table(tmp_path / "labelled.tsv", pair_rows(48), ("sentence1", "sentence2", "label"))

@@ -1,11 +1,12 @@
 """Pairs of texts with scores or labels, pairs that belong together, and triples, for training and judging embeddings."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from albert_tf.data.columns import position_of
 from albert_tf.data.rows import format_of, json_rows, start_of, table_rows
 from albert_tf.data.schema import TextExample
 from albert_tf.data.tables import Column, encode_values, read_examples
@@ -118,13 +119,37 @@ def _vectors(path: str | Path) -> np.ndarray:
     return rows
 
 
+def columns_there(path: str | Path, asked: Mapping[str, Column | None]) -> dict[str, Column | None]:
+    """What is asked of a file that need not be of the kind it is asked for.
+
+    Args:
+        path: a table; with columns asked by number, any of them has to be there.
+        asked: a column for each argument of `read_similarity`.
+
+    Returns:
+        `asked` without a third text that the file does not have; and, of a file with none of the named columns, without
+        all of them, so that `read_similarity` finds the usual ones.
+
+    Raises:
+        InputError: a file that cannot be read, or two columns of one of the names.
+    """
+    named = {role: column for role, column in asked.items() if isinstance(column, str) and not column.isdecimal()}
+    names = _names(path, format_of(path, None)) if named else []
+    missing = {role for role, column in named.items() if position_of(column, names, path) is None}
+    left_out = missing if missing == set(named) else missing & {"negative_column"}
+    return {role: None if role in left_out else column for role, column in asked.items()}
+
+
+def _names(path: str | Path, kind: str) -> list[str]:
+    content = read_text(path)
+    return (json_rows(content, path) if kind == "jsonl" else table_rows(content, path, kind, header=True))[0]
+
+
 def _usual_triple(
     path: str | Path, kind: str, negative: Column | None
 ) -> tuple[Column | None, Column | None, Column | None]:
     """The columns of anchor, positive and negative where the file has such; None for what is left to be found."""
-    content = read_text(path)
-    names, _ = json_rows(content, path) if kind == "jsonl" else table_rows(content, path, kind, header=True)
-    known = {name.strip().casefold(): name for name in names}
+    known = {name.strip().casefold(): name for name in _names(path, kind)}
     for text_name, pair_name, negative_name in _TRIPLES:
         if text_name in known and pair_name in known:
             return known[text_name], known[pair_name], negative or known.get(negative_name)

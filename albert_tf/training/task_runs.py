@@ -141,7 +141,9 @@ class SimilarityRun(RunConfig):
     metrics: ClassVar[tuple[str, ...]] = correlations + retrieval
 
     train: str = flag(dataclasses.MISSING, "pairs or triples of texts: .tsv, .csv or .jsonl")
-    valid: str | None = flag(None, "validation file: pairs with scores, or pairs that belong together")
+    valid: str | None = flag(
+        None, "validation file: pairs with scores, or that belong together; of named columns, those that it has count"
+    )
     text_column: str | None = flag(None, "column of the text: a name, or a number from 0 for a file without header")
     pair_column: str | None = flag(None, "column of the second text")
     label_column: str | None = flag(None, "column of the score or label")

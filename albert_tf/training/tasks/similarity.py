@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from albert_tf.data.rows import start_of
-from albert_tf.data.similarity import SimilarityExample, belonging_together, read_embedded, read_similarity, scores_of
+from albert_tf.data.similarity import (
+    SimilarityExample,
+    belonging_together,
+    columns_there,
+    read_embedded,
+    read_similarity,
+    scores_of,
+)
 from albert_tf.data.tables import discover_labels, encode_labels
 from albert_tf.errors import InputError
 from albert_tf.inference.runner import Prepared
@@ -26,7 +33,8 @@ _NEEDED = {
 class FinetuneSimilarity:
     """Pairs or triples → `AlbertTextEmbedder`; see `FinetuneTask`.
 
-    A validation file need not be of the training file's kind: with scores it gives correlations, without them retrieval.
+    A validation file need not be of the training file's kind: with scores it gives correlations, without them retrieval,
+    and named columns that it does not have are those of the training file (`columns_there`).
     With --loss vectors the training file is plain text.
     """
 
@@ -36,13 +44,8 @@ class FinetuneSimilarity:
     def read(self, run: SimilarityRun, path: str, report: Callable[[str], None]) -> list[SimilarityExample]:
         if path == run.train and run.vectors is not None:
             return read_embedded(path, run.vectors)
-        examples = read_similarity(
-            path,
-            text_column=run.text_column,
-            pair_column=run.pair_column,
-            label_column=run.label_column,
-            negative_column=run.negative_column,
-        )
+        asked = {role: getattr(run, role) for role in ("text_column", "pair_column", "label_column", "negative_column")}
+        examples = read_similarity(path, **(asked if path == run.train else columns_there(path, asked)))
         if run.positive_label is not None and (path == run.train or {e.label for e in examples} & {run.positive_label}):
             kept = belonging_together(examples, run.positive_label, run.negative_label, path)
             report(f"{path}: {len(kept)} of {len(examples)} pairs belong together")
