@@ -36,7 +36,7 @@ def show(title: str, rows: list[dict[str, str]], figures: Any, json_file: Path |
         table.add_row(*row.values())
     console = Console()
     if not console.is_terminal:  # a file: rich would cut the columns to 80 characters
-        console = Console(width=120)
+        console = Console(width=160)
     console.print(table)
     if json_file is not None:
         json_file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
