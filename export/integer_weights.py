@@ -27,17 +27,17 @@ class WeightBits:
     Attributes:
         dense: bits of a dense layer's weights, 8 or 4.
         table: bits of the word table.
+        positions: bits of the position table: integers of 8, or floats of 16 or 32.
         block: inputs that share a scale in a dense layer of 4 bits; 0 for one scale for each output.
         computes_in_float: turn dense weights into floats before they are used, instead of multiplying integers.
-        positions: store the position table in 8 bits too.
         scales_apart: multiply a dense layer's outputs by their scales behind it, for runtimes that know one scale a layer.
     """
 
     dense: int = 8
     table: int = 8
+    positions: int = 32
     block: int = 0
     computes_in_float: bool = False
-    positions: bool = False
     scales_apart: bool = False
 
 
@@ -118,8 +118,11 @@ def _rewrite(editor: WeightEditor, operator: Any, bits: WeightBits, uses: Any, s
             continue
         kinds = uses[tensor.buffer]
         if kinds == {"other"}:
-            if bits.positions and len(tensor.shape) <= 3 and tensor.type == schema.TensorType.FLOAT32:
-                editor.store(tensor, stored, bits=8, block=0)
+            if bits.positions < 32 and len(tensor.shape) <= 3:
+                if bits.positions == 16:
+                    editor.store_half(tensor)
+                else:
+                    editor.store(tensor, stored, bits=8, block=0)
                 editor.dequantize(operator, place)
         elif "other" not in kinds:
             # A table that a dense layer shares has a scale for each row in both.

@@ -49,6 +49,11 @@ class Recipe:
         """Whether `export.integer_weights` makes the file out of a float32 one."""
         return self.weight_bytes <= 1 and self.activation_bits is None
 
+    @property
+    def position_bits(self) -> int:
+        """Bits of the position table: integers of 8 where dense layers have 4, else floats, to which it is added."""
+        return 8 if self.weight_bytes < 1 else 16
+
     def configure(self, converter: Any) -> None:
         """Sets up a tf.lite.TFLiteConverter."""
         import tensorflow as tf
@@ -65,8 +70,8 @@ class Recipe:
         if len(shape) < 2 or values < SMALLEST_INT8:
             return values * 4
         if "/position_embedding/" in path:  # added, not looked up
-            in_float = self.weight_bytes == 1 and self.activation_bits is None
-            return values * (4 if in_float else 2 if self.activation_bits else 1) + _SCALE_BYTES * shape[0]
+            held = 4 if self.scales_apart else self.position_bits // 8
+            return values * held + _SCALE_BYTES * shape[0]
         if "_embedding/" in path:
             return values * (self.table_bytes or self.weight_bytes) + _SCALE_BYTES * shape[0]
         scales = _BLOCK_SCALE_BYTES * values / self.block if self.block else 0

@@ -9,7 +9,7 @@ from export.rounding import Quantized, quantized
 
 _TYPES = {8: schema.TensorType.INT8, 4: schema.TensorType.INT4}
 # Operator versions from which the runtime's kernels know these types.
-_VERSIONS = {"FULLY_CONNECTED": {8: 12, 4: 13}, "EMBEDDING_LOOKUP": {8: 3, 4: 4}, "DEQUANTIZE": {8: 5}}
+_VERSIONS = {"FULLY_CONNECTED": {8: 12, 4: 13}, "EMBEDDING_LOOKUP": {8: 3, 4: 4}, "DEQUANTIZE": {8: 5, 16: 3}}
 # Of a dense layer with one scale.
 _ONE_SCALE_VERSION = 9
 
@@ -46,6 +46,16 @@ class WeightEditor:
             parameters.scale = held.scales
             parameters.zeroPoint = np.zeros(held.scales.size, np.int64)
         tensor.quantization = parameters
+
+    def store_half(self, tensor: Any) -> None:
+        """Stores the tensor's buffer as float16, once, and says so of the tensor."""
+        if tensor.type != schema.TensorType.FLOAT32:
+            return
+        buffer = self.content.buffers[tensor.buffer]
+        if len(buffer.data) == 4 * int(np.prod(tensor.shape)):  # else another tensor of this buffer came before
+            halves = np.frombuffer(bytes(buffer.data), np.float32).astype(np.float16)
+            buffer.data = np.frombuffer(halves.tobytes(), np.uint8)
+        tensor.type = schema.TensorType.FLOAT16
 
     def add(self, name: bytes, data: np.ndarray) -> int:
         """A stored tensor; equal ones share their bytes."""
@@ -130,8 +140,8 @@ class WeightEditor:
             tensor = self.graph.tensors[index]
             output = self._tensor(tensor.name + b"_float", tensor.shape, None, schema.TensorType.FLOAT32)
             options = (schema.BuiltinOptions.DequantizeOptions, schema.DequantizeOptionsT())
-            code, version = schema.BuiltinOperator.DEQUANTIZE, _VERSIONS["DEQUANTIZE"][8]
-            self._insert(operator, code, version, [index], output, options)
+            version = _VERSIONS["DEQUANTIZE"][16 if tensor.type == schema.TensorType.FLOAT16 else 8]
+            self._insert(operator, schema.BuiltinOperator.DEQUANTIZE, version, [index], output, options)
             self._floats[index] = output
         operator.inputs[place] = self._floats[index]
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as schema
-from tiny_exports import CONFIGS, classifier, exported, random_inputs
+from tiny_exports import CONFIGS, classifier, exported, new_classifier, random_inputs
 
 from export.device_graph import convert
 from export.integer_weights import WeightBits, rewrite_weights
@@ -64,3 +64,27 @@ def test_layers_without_a_bias():
     plain, apart = (run(rewrite_weights(model, WeightBits(scales_apart=apart)), 9) for apart in (False, True))
     np.testing.assert_allclose(apart, plain, rtol=0, atol=1e-5)
     assert np.abs(plain - run(model, 9)).max() < 0.05
+
+
+@pytest.mark.parametrize("length", [None, (70, 90)])
+def test_positions_in_half_precision(length):
+    task = new_classifier(dataclasses.replace(CONFIGS["all"], max_sequence_length=128))
+    model = convert(task, _PLAIN, form="loop", length=length)
+    content = schema.ModelT.InitFromPackedBuf(bytearray(model))
+    halves = [
+        (tuple(int(n) for n in tensor.shape), len(content.buffers[tensor.buffer].data))
+        for graph in content.subgraphs
+        for tensor in graph.tensors
+        if tensor.type == schema.TensorType.FLOAT16
+    ]
+    assert {rows for (*_, rows, _), _ in halves} == ({128} if length is None else {70, 90})
+    assert all(size == 2 * np.prod(shape) for shape, size in halves)
+
+
+def test_answers_with_positions_in_half_precision():
+    task = new_classifier(dataclasses.replace(CONFIGS["all"], max_sequence_length=128))
+    model = convert(task, RECIPES["float32"], form="loop", length=None)
+    half, full = (
+        run(rewrite_weights(model, WeightBits(positions=bits, computes_in_float=True)), 17) for bits in (16, 32)
+    )
+    assert 0 < np.abs(half - full).max() < 1e-3
