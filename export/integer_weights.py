@@ -12,6 +12,7 @@ from typing import Any
 from ai_edge_litert import schema_py_generated as schema
 
 from export.rounding import Quantized, block_size
+from export.smoothing import smooth
 from export.tflite_metadata import packed
 from export.weight_editor import WeightEditor
 
@@ -50,6 +51,8 @@ def rewrite_weights(model: bytes, bits: WeightBits) -> bytes:
     """
     content = schema.ModelT.InitFromPackedBuf(bytearray(model))
     _share_equal_buffers(content)
+    if not bits.computes_in_float:
+        smooth(content)
     uses = _uses(content)
     stored: dict[int, Quantized] = {}
     for graph in content.subgraphs:
@@ -94,7 +97,7 @@ def _uses(content: Any) -> dict[int, set[str]]:
                 if code == schema.BuiltinOperator.FULLY_CONNECTED and place == 1:
                     kind = "dense"
                 uses.setdefault(graph.tensors[index].buffer, set()).add(kind)
-        for index in graph.outputs:
+        for index in filter(lambda index: _is_large(content, graph.tensors[index]), graph.outputs):
             uses.setdefault(graph.tensors[index].buffer, set()).add("other")
     return uses
 

@@ -133,6 +133,16 @@ class WeightEditor:
         operator.opcodeIndex, operator.inputs = self._opcode(last_code, 1), np.array(inputs, np.int32)
         operator.builtinOptionsType, operator.builtinOptions = last_kind, last
 
+    def multiply_input(self, operator: Any, factors: np.ndarray) -> None:
+        """Multiplies the columns of a dense layer's input by `factors`, float32 (columns,)."""
+        source = int(operator.inputs[0])
+        before = self.graph.tensors[source]
+        constant = self.add(before.name + b"_factors", factors.astype(np.float32))
+        output = self._tensor(before.name + b"_even", before.shape, before.shapeSignature, schema.TensorType.FLOAT32)
+        options = (schema.BuiltinOptions.MulOptions, schema.MulOptionsT())
+        self._insert(operator, schema.BuiltinOperator.MUL, 1, [source, constant], output, options)
+        operator.inputs[0] = output
+
     def dequantize(self, operator: Any, place: int) -> None:
         """Gives the operator the stored input as floats."""
         index = int(operator.inputs[place])
