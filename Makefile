@@ -8,10 +8,27 @@ WEB := .web
 apt = { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy --no-install-recommends $(1); }
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-clients client-programs lint bench clean
+# The encoder that the models of `make assets` are fine-tuned from: a name or a folder.
+ENCODER ?= albert_tiny_en
+ASSETS := runs/assets
+
+.PHONY: demo assets test test-clients client-programs lint bench clean
 
 demo: $(STAMP)  ## the main job end to end: fine-tune, export int8 TFLite, run it, report
 	$(BIN)/albert-tf demo --out runs/demo --overwrite
+
+# In float32 from fixed seeds, so that the same machine makes the same bytes again.
+assets: $(STAMP)  ## the models of android_demo_assets: examples, three fine-tunings, export, golden answers
+	$(BIN)/python android_demo_assets/examples/make_examples.py --large --out $(ASSETS)/examples
+	$(call tuned,classification,messages,tsv,--epochs 6 --learning-rate 3e-4 --batch-size 16 --max-length 64)
+	$(call tuned,tagging,entities,conll,--epochs 4 --learning-rate 1e-3 --batch-size 32 --max-length 128)
+	$(call tuned,question-answering,questions,json,--epochs 2 --learning-rate 7e-4 --batch-size 16 --max-length 256)
+	$(BIN)/albert-tf export android $(addprefix $(ASSETS)/,messages entities questions) \
+		--licence android_demo_assets/licence.txt --out android_demo_assets --overwrite
+
+# $(call tuned,TASK,NAME,SUFFIX,OPTIONS): a run folder from the examples of that name.
+tuned = $(BIN)/albert-tf finetune $(1) --from $(ENCODER) --train $(ASSETS)/examples/$(2)_train.$(3) \
+	--valid $(ASSETS)/examples/$(2)_dev.$(3) --out $(ASSETS)/$(2) --overwrite $(4)
 
 test: $(STAMP)  ## all tests but those of other runtimes
 	$(BIN)/python -m pytest -m "not clients" -n 2 --dist loadfile --ignore tests/test_clients_beam.py

@@ -53,6 +53,7 @@ LIGHT = (
     "export.metadata",
     "export.measurement",
     "export.inspection",
+    "export.android_manifest",
     "export.web.server",
 )
 MAX_FILE_LINES = 350

@@ -105,9 +105,10 @@ def test_files_of_this_folder(tmp_path):
     with pytest.raises(InputError, match=r"no \.tflite file in "):
         files_here(tmp_path)
     (tmp_path / "android_demo_assets").mkdir()
-    for name in ("b.tflite", "a.tflite", "android_demo_assets/c.tflite", "d.txt"):
+    (tmp_path / "android_demo_assets" / "films").mkdir()
+    for name in ("b.tflite", "a.tflite", "android_demo_assets/c.tflite", "android_demo_assets/films/e.tflite", "d.txt"):
         (tmp_path / name).write_bytes(b"")
-    assert [path.name for path in files_here(tmp_path)] == ["a.tflite", "b.tflite", "c.tflite"]
+    assert [path.name for path in files_here(tmp_path)] == ["a.tflite", "b.tflite", "c.tflite", "e.tflite"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""albert-tf export: a run folder → a file for devices, or a SavedModel for servers."""
+"""albert-tf export: a run folder → a file for devices, or a SavedModel for servers; run folders → a folder for apps."""
 
 import argparse
 import dataclasses
@@ -8,17 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from albert_tf.cli import export_saved_model
+from albert_tf.cli import export_android, export_saved_model
 from albert_tf.cli.task_options import DATA_OPTIONS, add_options, given_options
 
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "export",
-        help="write a run folder as a device file or a SavedModel",
-        description="Write a file for devices, or a SavedModel for servers.",
+        help="write a run folder as a device file or a SavedModel, or several for an app",
+        description="Write a file for devices, a folder for apps, or a SavedModel for servers.",
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+    export_android.add_parser(kinds)
     export_saved_model.add_parser(kinds)
     _add_tflite(kinds)
 

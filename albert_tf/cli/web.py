@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
         nargs="+",
         action="extend",
         metavar="FILE",
-        help="files of albert-tf export tflite (default: those in this folder and in its android_demo_assets/)",
+        help="files of albert-tf export tflite (default: those in this folder, its android_demo_assets/ and the folders there)",
     )
     parser.add_argument(
         "--host",

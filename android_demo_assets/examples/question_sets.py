@@ -12,6 +12,7 @@ from grammar import Drawing, Lists, capitalized, plain
 ANSWERABLE_EACH = 4  # most questions with an answer about one passage
 SHARE_WITH_UNANSWERABLE = 0.95  # of the passages; about every fifth question of a set then has no answer
 SHARE_FROM_ELSEWHERE = 0.12  # of these questions: asked of another passage
+SENTENCES_OF_EXTRACTS = (0.45, 0.4, 0.15)  # share of those with one, two, three
 LEAVE_OUT = 0.25  # of sentences that may be left out
 WITHOUT_QUESTION_MARK = 0.08
 _PLACE = re.compile(r"\{(\w+(?:\.\w+)?)\}")
@@ -44,10 +45,14 @@ def read_passages(path: Path) -> list[PassageTemplate]:
     return templates
 
 
-def question_set(templates: list[PassageTemplate], lists: Lists, drawings: int, seed: int) -> str:
-    """The JSON text of `drawings` passages from each template."""
+def question_set(
+    templates: list[PassageTemplate], lists: Lists, drawings: int, seed: int, extracts: bool = False
+) -> str:
+    """The JSON text of `drawings` passages from each template, or of an extract of each passage."""
     numbers = random.Random(seed)
     passages = [_passage(template, lists, numbers) for _ in range(drawings) for template in templates]
+    if extracts:
+        passages = [passage for passage in (_extract(each, numbers) for each in passages) if passage[1]]
     paragraphs: list[dict[str, Any]] = []
     count = 0
     for place, (context, answerable, unanswerable) in enumerate(passages):
@@ -72,9 +77,10 @@ def question_set(templates: list[PassageTemplate], lists: Lists, drawings: int, 
 
 
 _Row = tuple[str, str, int]  # question, answer, where it begins
+_Passage = tuple[str, list[_Row], list[_Row]]  # text, questions that it answers, questions that it does not
 
 
-def _passage(template: PassageTemplate, lists: Lists, numbers: random.Random) -> tuple[str, list[_Row], list[_Row]]:
+def _passage(template: PassageTemplate, lists: Lists, numbers: random.Random) -> _Passage:
     drawing = Drawing(lists, numbers)
     context, places = "", []  # of each sentence: its template, its text and where it begins; None where it is left out
     for written, optional in template.sentences:
@@ -103,6 +109,21 @@ def _passage(template: PassageTemplate, lists: Lists, numbers: random.Random) ->
     return context, answerable, unanswerable
 
 
+def _extract(passage: _Passage, numbers: random.Random) -> _Passage:
+    """A sentence or some of a passage; questions that the others answer have no answer in it."""
+    context, answerable, unanswerable = passage
+    ends = [found.end() for found in re.finditer(r'[.!?]["”)]?(?= [A-Z“"(])', context)]
+    begins = [0, *(end + 1 for end in ends)]
+    ends.append(len(context))
+    number = numbers.choices((1, 2, 3), SENTENCES_OF_EXTRACTS)[0]
+    first = numbers.randrange(max(len(begins) - number, 0) + 1)
+    start, end = begins[first], ends[min(first + number, len(begins)) - 1]
+    text = context[start:end]
+    inside = [(question, answer, at - start) for question, answer, at in answerable if start <= at < end]
+    outside = [(question, "", 0) for question, answer, _ in answerable if answer not in text]
+    return text, inside, [*outside, *unanswerable]
+
+
 def _may_answer(sentence: str, answer: str) -> bool:
     """Whether the sentence has all places of the answer: a number elsewhere may be the same by chance."""
     return all(re.search(rf"{{{re.escape(name)}[=}}]", sentence) for name in _PLACE.findall(answer))
@@ -122,7 +143,7 @@ def _found(answer: str, text: str) -> tuple[int, int] | None:
     return start, start + len(part)
 
 
-def _foreign(place: int, passages: list[tuple[str, list[_Row], list[_Row]]], templates: int) -> list[str]:
+def _foreign(place: int, passages: list[_Passage], templates: int) -> list[str]:
     """Questions about the passage of a template some way off, so that it is of another kind."""
     other = passages[(place + templates // 2) % len(passages)]
     return [max((question for question, _, _ in other[1]), key=len)]  # long ones fit no other passage by chance

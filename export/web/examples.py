@@ -9,7 +9,7 @@ from albert_tf.data.tables import read_examples
 from export.web.answers import Json
 
 _DEMO = Path(__file__).parents[2] / "albert_tf" / "assets" / "demo"
-_EACH = 8
+EACH = 8
 _PAIRS = (
     ("turn off my morning alarm", "stop the alarm tomorrow morning"),
     ("turn off my morning alarm", "what is the weather like"),
@@ -25,17 +25,17 @@ _MASKED = ("set an [MASK] for seven", "what is the [MASK] like tomorrow")
 
 
 @functools.cache
-def example_texts() -> dict[str, list[Json]]:
-    """Requests without their file, by task."""
-    texts = [_plain(text) for name in ("commands", "spam") for text in _table(_DEMO / f"{name}_dev.tsv")]
+def example_texts(each: int = EACH) -> dict[str, list[Json]]:
+    """Requests without their file, by task; `each` of every set."""
+    texts = [_plain(text) for name in ("commands", "spam") for text in _table(_DEMO / f"{name}_dev.tsv", each)]
     pairs = [{"text": first, "pair": second} for first, second in _PAIRS]
     return {
         "classification": texts,
         "multi-label": texts,
         "regression": texts,
         "similarity": [*pairs, *texts],
-        "tagging": [_plain(text) for text in _tagged(_DEMO / "entities_dev.conll")],
-        "question-answering": _questions(_DEMO / "questions_dev.json"),
+        "tagging": [_plain(text) for text in _tagged(_DEMO / "entities_dev.conll", each)],
+        "question-answering": _questions(_DEMO / "questions_dev.json", each),
         "multiple-choice": [dict(choice) for choice in _CHOICES],
         "fill-mask": [_plain(text) for text in _MASKED],
     }
@@ -45,19 +45,19 @@ def _plain(text: str) -> Json:
     return {"text": text}
 
 
-def _spread(items: list[Json] | list[str]) -> list[int]:
+def _spread(items: list[Json] | list[str], each: int) -> list[int]:
     """Places of some items from the whole list: neighbours are alike."""
-    return [len(items) * number // _EACH for number in range(min(_EACH, len(items)))]
+    return [len(items) * number // each for number in range(min(each, len(items)))]
 
 
-def _table(path: Path) -> list[str]:
+def _table(path: Path, each: int) -> list[str]:
     texts = [example.text for example in read_examples(path)]
-    return [texts[place] for place in _spread(texts)]
+    return [texts[place] for place in _spread(texts, each)]
 
 
-def _tagged(path: Path) -> list[str]:
+def _tagged(path: Path, each: int) -> list[str]:
     texts = [_joined(example.words) for example in read_tagged(path)]
-    return [texts[place] for place in _spread(texts)]
+    return [texts[place] for place in _spread(texts, each)]
 
 
 def _joined(words: tuple[str, ...]) -> str:
@@ -68,6 +68,6 @@ def _joined(words: tuple[str, ...]) -> str:
     return text
 
 
-def _questions(path: Path) -> list[Json]:
+def _questions(path: Path, each: int) -> list[Json]:
     asked: list[Json] = [{"question": e.question, "context": e.context} for e in read_questions(path)]
-    return [asked[place] for place in _spread(asked)]
+    return [asked[place] for place in _spread(asked, each)]

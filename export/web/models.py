@@ -181,12 +181,13 @@ def prepare_vocabularies(models: Iterable[ServedModel]) -> None:
 
 
 def files_here(folder: Path) -> list[Path]:
-    """The `.tflite` files in a folder and in its android_demo_assets/.
+    """The `.tflite` files in a folder, in its android_demo_assets/, and in the folders of that.
 
     Raises:
         InputError: there are none.
     """
-    found = [path for place in (folder, folder / "android_demo_assets") for path in sorted(place.glob("*.tflite"))]
+    assets = folder / "android_demo_assets"
+    found = [*sorted(folder.glob("*.tflite")), *sorted(assets.glob("*.tflite")), *sorted(assets.glob("*/*.tflite"))]
     if not found:
         raise InputError(
             f"no .tflite file in {folder} nor in its android_demo_assets: give some with --tflite FILE…, as albert-tf "

@@ -20,6 +20,7 @@ import org.alberttf.AlbertTokenizer;
 import org.alberttf.AnswerSettings;
 import org.alberttf.Classification;
 import org.alberttf.FoundAnswer;
+import org.alberttf.GoldenCheck;
 import org.alberttf.InputException;
 import org.alberttf.InputRow;
 import org.alberttf.ModelFile;
@@ -43,6 +44,8 @@ public final class JavaClient {
             Arrays.stream(arguments).skip(1).forEach(path -> out.println(loaded(path)));
         } else if (command.equals("file")) {
             fileAnswers(arguments[1], out);
+        } else if (command.equals("golden")) {
+            goldenCheck(arguments[1], arguments[2], arguments[3].equals("outputs"), out);
         } else {
             AlbertTokenizer tokenizer = AlbertTokenizer.of(
                     new ByteArrayInputStream(Files.readAllBytes(Paths.get(arguments[1], "vocabulary.spm"))),
@@ -247,6 +250,39 @@ public final class JavaClient {
             String answer = best.label + " " + best.score + " " + best.depth;
             return file.signature(row.length) + "\t" + row(file.fitted(row)) + "\t" + answer;
         }, out);
+    }
+
+    /**
+     * A model's file beside its golden answers: how many, then what differs. The outputs of each row stand in a line of
+     * standard input, one after the other, each as it is padded; or there are none, and only the rest is compared.
+     */
+    private static void goldenCheck(String path, String golden, boolean hasOutputs, PrintStream out)
+            throws IOException {
+        BufferedReader reader = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
+        GoldenCheck.Runner runner = (row, signature, outputs) -> {
+            try {
+                String[] values = reader.readLine().split("\t", -1);
+                int place = 0;
+                for (float[] output : outputs.values()) {
+                    float[] given = floats(values[place++]);
+                    if (given.length != output.length) {
+                        throw new IllegalStateException(signature + ": " + given.length + ", not " + output.length);
+                    }
+                    System.arraycopy(given, 0, output, 0, given.length);
+                }
+            } catch (IOException error) {
+                throw new IllegalStateException(error);
+            }
+        };
+        try {
+            ModelFile file = new ModelFile(ByteBuffer.wrap(Files.readAllBytes(Paths.get(path))));
+            byte[] answers = Files.readAllBytes(Paths.get(golden));
+            GoldenCheck check = new GoldenCheck(file, answers, hasOutputs ? runner : null);
+            out.println(check.size());
+            check.differences().forEach(out::println);
+        } catch (InputException error) {
+            out.println("InputException: " + error.getMessage());
+        }
     }
 
     /**
