@@ -28,6 +28,7 @@ from export.android_manifest import (
     read_manifest,
 )
 from export.device_tasks import DEVICE_TASKS
+from export.quantization import recipe_by_name
 from export.runtime import TFLiteRunner
 from export.tflite import export_tflite, in_float32
 from export.tflite_metadata import DEVICE_VOCABULARY, LABELS_FILE
@@ -44,7 +45,7 @@ def export_android(
     out: str | Path,
     *,
     recipe: str = "dynamic_int8",
-    examples: Mapping[Path, Sequence[Any]] | None = None,
+    examples: Callable[[Path, str], Sequence[Any] | None] | None = None,
     licence: str = "",
     overwrite: bool = False,
     report: Callable[[str, ExportReport], None] | None = None,
@@ -55,7 +56,8 @@ def export_android(
         runs: run folders of classification, question answering or tagging.
         out: a new folder; or one that holds other things, which are kept.
         recipe: a name in `export.quantization.RECIPES`.
-        examples: run folder → its task's labelled examples, on which file and model are compared and measured.
+        examples: a function from a run folder and its task to labelled examples, on which file and model are compared and
+            metrics taken, or to None for built-in sentences.
         licence: text for the licence note of each model.
         overwrite: replace the models that an earlier call wrote there.
         report: receives each model's name and what was found about its file.
@@ -64,10 +66,16 @@ def export_android(
         The manifest.
 
     Raises:
-        InputError: a run of another task, two of one name, or a folder in `out` that no call of this wrote.
+        InputError: a recipe that needs calibration, a run of another task, two of one name, or a folder in `out` that no
+            call of this wrote.
         ExportError: a file fails its check; nothing is written.
     """
     named = _named(runs)
+    if recipe_by_name(recipe).activation_bits is not None:
+        raise InputError(
+            f"recipe: {recipe} computes in integers alone, with ranges from texts and one fixed length; albert-tf export "
+            "tflite writes such files"
+        )
     out = checked_path(out, "out").resolve()
     kept = _kept(out, set(named), overwrite=overwrite)
     tasks = {name: _device_task(run) for name, run in named.items()}
@@ -76,7 +84,7 @@ def export_android(
         _copy(out, temporary, kept)
         for name, task in tasks.items():
             run = named[name]
-            found = _write_model(task, temporary / name, run, recipe, (examples or {}).get(run), licence)
+            found = _write_model(task, temporary / name, run, recipe, examples and examples(run, task.task), licence)
             measured[name] = dataclasses.asdict(found.device) if found.device is not None else None
             if report is not None:
                 report(name, found)

@@ -4,7 +4,6 @@ For each example: the request, the rows of ids, what the file put out for each, 
 float32 model said. Runs without TensorFlow.
 """
 
-import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -34,6 +33,10 @@ _LONG = (
     "It rained in the night, the road was wet in the morning, and the bus to the old mill by the river came twenty "
     "minutes late. Nobody on it said a word. "
 )
+_WORD = (
+    "pneumonoultramicroscopicsilicovolcanoconiosishippopotomonstrosesquippedaliophobiafloccinaucinihilipilification"
+    "supercalifragilisticexpialidociousantidisestablishmentarianismincomprehensibilities"
+)
 # What goes wrong first in a new tokenizer or decoder.
 _EDGES = (
     "",
@@ -50,7 +53,7 @@ _EDGES = (
     "שלום мир",
     "[CLS] the [SEP] <pad> [MASK]",
     "<b>bold</b> &amp; <script>alert(1)</script>",
-    "a" * 300,
+    _WORD,
     _LONG * 6,
 )
 _QUESTION = "When did the bus come?"
@@ -82,7 +85,7 @@ def golden_answers(runner: TFLiteRunner, keras: Runner) -> dict[str, Any]:
     tolerance = _tolerances(runner.settings["recipe"]["name"], [row for rows in floats for row in rows])
     entries = []
     for asked, example, (prepared, outputs), unrounded in zip(requests, examples, found, floats, strict=True):
-        rows = [
+        rows: list[dict[str, Any]] = [
             {"token_ids": list(ids), "segment_ids": list(segments), "outputs": _numbers(row)}
             for (ids, segments), row in zip(prepared.rows, outputs, strict=True)
         ]
@@ -145,27 +148,28 @@ def _entry_differences(runner: TFLiteRunner, entry: Mapping[str, Any], tolerance
     return lines
 
 
-@dataclasses.dataclass(frozen=True)
 class Recorded:
-    """A runner that puts out what was recorded: decoding alone."""
+    """A runner that puts out what was recorded: decoding alone.
 
-    runner: TFLiteRunner
-    outputs: Sequence[Outputs]
+    Args:
+        runner: of the same model.
+        outputs: of each row that will be asked for.
+    """
 
-    @property
-    def task(self) -> str:
-        return self.runner.task
+    def __init__(self, runner: TFLiteRunner, outputs: Sequence[Outputs]) -> None:
+        self.task = runner.task
+        self._runner, self._outputs = runner, outputs
 
     @property
     def task_settings(self) -> dict[str, Any]:
-        return self.runner.task_settings
+        return self._runner.task_settings
 
     @property
     def required_tokenizer(self) -> AlbertTokenizer:
-        return self.runner.tokenizer
+        return self._runner.tokenizer
 
     def run_rows(self, rows: Sequence[Packed]) -> list[Outputs]:
-        return list(self.outputs)
+        return list(self._outputs)
 
 
 def answer_of(runner: TFLiteRunner, prepared: Prepared, outputs: Sequence[Outputs]) -> Any:

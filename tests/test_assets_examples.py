@@ -10,6 +10,7 @@ from conftest import ROOT
 
 from albert_tf.data.conll import read_tagged, to_iob2
 from albert_tf.data.squad import read_questions
+from albert_tf.data.tables import discover_labels, read_examples
 from albert_tf.inference.tagging import word_places
 
 ASSETS = ROOT / "albert_tf" / "assets" / "demo"
@@ -125,3 +126,73 @@ def test_dev_shares_no_text_with_train():
     assert {example.context for example in train} & {example.context for example in dev} == set()
     train, dev = (read(f"entities_{part}.conll") for part in PARTS)
     assert {example.words for example in train} & {example.words for example in dev} == set()
+
+
+# === The larger sets for training ===
+
+LARGE = {
+    "messages_train.tsv": (900, 1500),
+    "messages_dev.tsv": (100, 200),
+    "questions_train.json": (12_000, 20_000),
+    "questions_dev.json": (450, 800),
+    "entities_train.conll": (6000, 12_000),
+    "entities_dev.conll": (400, 1000),
+}
+
+
+def make_large(folder):
+    command = [sys.executable, str(EXAMPLES / "make_examples.py"), "--large", "--out", str(folder)]
+    made = subprocess.run(command, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    return make_large(tmp_path_factory.mktemp("large"))
+
+
+def read_large(folder, name):
+    reader = {".json": read_questions, ".conll": read_tagged, ".tsv": read_examples}[(folder / name).suffix]
+    return reader(folder / name)
+
+
+def test_larger_sets(large, tmp_path):
+    assert {path.name for path in large.iterdir()} == set(LARGE)
+    for name, (fewest, most) in LARGE.items():
+        assert fewest <= len(read_large(large, name)) <= most, name
+        text = (large / name).read_text("utf-8")
+        assert not re.search("[\u3040-\u9fff]", text), name  # the vocabulary that they are for is English
+    make_large(tmp_path)
+    for name in LARGE:
+        assert (tmp_path / name).read_bytes() == (large / name).read_bytes(), name
+
+
+def test_messages(large):
+    train, dev = (read_large(large, f"messages_{part}.tsv") for part in PARTS)
+    assert discover_labels(train) == discover_labels(dev)
+    texts = [example.text for example in [*train, *dev]]
+    assert len({text.lower() for text in texts}) > 0.98 * len(texts)
+    assert {example.text.lower() for example in train} & {example.text.lower() for example in dev} == set()
+    for example in train:
+        assert not re.search(r"[{}|<>]|  | [,.;?!]|for first$|before (early|late)$", example.text), example.text
+    for part in (train, dev):
+        counts = Counter(example.label for example in part)
+        assert max(counts.values()) <= 1.5 * min(counts.values())
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_extracts_of_passages(large, part):
+    examples = read_large(large, f"questions_{part}.json")
+    for example in examples:
+        for answer in example.answers:
+            assert example.context[answer.start : answer.start + len(answer.text)] == answer.text
+        assert not FAULTS.search(example.question), example.question
+    words = [len(example.context.split()) for example in examples]
+    assert max(words) <= 90 and sum(words) / len(words) < 30
+    without = sum(not example.answers for example in examples) / len(examples)
+    assert 0.15 <= without <= 0.35
+    # A question without an answer is often one that another sentence of the passage answers.
+    answered = {example.question for example in examples if example.answers}
+    unanswered = [example.question for example in examples if not example.answers]
+    assert sum(question in answered for question in unanswered) > 0.2 * len(unanswered)

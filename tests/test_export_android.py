@@ -258,6 +258,8 @@ def test_wrong_use(runs: list[Path], written: Path, tmp_path: Path, capsys: pyte
     out.write_text("a file", encoding="utf-8")
     assert_refused(command("export", "android", runs[0], "--out", out, "--overwrite"), "found a file")
     assert_refused(command("export", "android", runs[0], "--out", tmp_path / "o", "--recipe", "int3"), "int3")
+    done = command("export", "android", runs[0], "--out", tmp_path / "o", "--recipe", "int8")
+    assert_refused(done, "recipe: int8 computes in integers alone")
     assert not (tmp_path / "o").exists()
     with pytest.raises(InputError, match="expected a list of at least one run folder"):
         export_android([], out)

@@ -87,7 +87,7 @@ def _write(args: argparse.Namespace) -> int:
         args.runs,
         args.out,
         recipe=args.recipe,
-        examples={run: found for run in args.runs if (found := _examples(run, say)) is not None},
+        examples=functools.partial(_examples, say=say),
         licence="" if args.licence is None else read_text(args.licence),
         overwrite=args.overwrite,
         report=report,
@@ -97,20 +97,16 @@ def _write(args: argparse.Namespace) -> int:
     return 0
 
 
-def _examples(run: Path, say: Callable[[str], None]) -> list[Any] | None:
+def _examples(run: Path, task: str, say: Callable[[str], None]) -> list[Any] | None:
     """The examples of the run's validation file; None, and a line that says so, where there is none any more."""
     from albert_tf.cli.evaluate_tasks import READERS
     from albert_tf.files import read_json
-    from albert_tf.presets import read_task_settings
     from albert_tf.training.run_folder import RUN_FILE
 
-    saved = read_task_settings(run)
-    if saved is None or saved["task"] not in READERS:
-        return None  # refused when it is exported
     settings = read_json(run / RUN_FILE) if (run / RUN_FILE).is_file() else {}
     path = settings.get("valid")
     if not path or not Path(path).exists():
         say(f"{run}: no validation file ({path}), so the file is compared on built-in sentences, without metrics")
         return None
     names = ("text_column", "pair_column", "label_column", "glue")
-    return READERS[saved["task"]](path, say, **{name: settings[name] for name in names if settings.get(name)})
+    return READERS[task](path, say, **{name: settings[name] for name in names if settings.get(name)})

@@ -23,7 +23,8 @@ def add_parser(subparsers: Any) -> None:
         nargs="+",
         action="extend",
         metavar="FILE",
-        help="files of albert-tf export tflite (default: those in this folder, its android_demo_assets/ and the folders there)",
+        help="files of albert-tf export tflite (default: those in this folder, in its android_demo_assets/ and the folders "
+        "there)",
     )
     parser.add_argument(
         "--host",

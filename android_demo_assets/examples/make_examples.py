@@ -6,7 +6,7 @@ from pathlib import Path
 
 from entity_sets import entity_set, read_sentences
 from grammar import Lists
-from message_sets import message_set, read_templates
+from message_sets import english_rows, message_set, read_templates
 from question_sets import PassageTemplate, question_set, read_passages
 
 from albert_tf.files import written_whole
@@ -40,10 +40,11 @@ def made_large(part: str) -> dict[str, str]:
     """The same of the sets for training, in English alone: more drawings, extracts of passages, and messages."""
     lists, passages, sentences = lists_of(part), _passages(part), _sentences(part)
     templates = [each for path in sorted((HERE / "messages").glob(f"{part}*.txt")) for each in read_templates(path)]
-    written = (DEMO / f"commands_{part}.tsv").read_text(encoding="utf-8")
+    written = {name: english_rows((DEMO / f"commands_{name}.tsv").read_text(encoding="utf-8")) for name in SEEDS}
+    dev = frozenset(text for text, _ in written["dev"])
     drawings = LARGE_QUESTION_DRAWINGS[part]
     return {
-        f"messages_{part}.tsv": message_set(written, templates, lists, MESSAGE_DRAWINGS[part], SEEDS[part]),
+        f"messages_{part}.tsv": message_set(written[part], templates, lists, MESSAGE_DRAWINGS[part], SEEDS[part], dev),
         f"questions_{part}.json": question_set(passages, lists, drawings, SEEDS[part], extracts=True),
         f"entities_{part}.conll": entity_set(sentences, lists, LARGE_ENTITY_DRAWINGS[part], SEEDS[part]),
     }

@@ -16,11 +16,24 @@ def read_templates(path: Path) -> list[tuple[str, str]]:
     return [(label, template.strip()) for label, _, template in found]
 
 
-def message_set(written: str, templates: list[tuple[str, str]], lists: Lists, drawings: int, seed: int) -> str:
-    """The text of a table: the English lines of the table `written`, then texts of the templates, each text once."""
+def english_rows(table: str) -> list[tuple[str, str]]:
+    """Text and label of the lines in English of a table, whose first line is its header."""
+    rows = [tuple(line.split("\t")) for line in table.splitlines()[1:]]
+    return [(text, label) for text, label in rows if not any("\u3000" <= character <= "\u9fff" for character in text)]
+
+
+def message_set(
+    written: list[tuple[str, str]],
+    templates: list[tuple[str, str]],
+    lists: Lists,
+    drawings: int,
+    seed: int,
+    kept_apart: frozenset[str] = frozenset(),
+) -> str:
+    """The text of a table: the rows `written`, and texts of the templates, each text once, none of those `kept_apart`."""
     numbers = random.Random(seed)
-    header, *lines = written.splitlines()
-    rows = dict(line.split("\t") for line in lines if not _has_ideographs(line))
+    rows = list(written)
+    known = {text.lower() for text, _ in written} | {text.lower().removesuffix("?") for text in kept_apart}
     for _ in range(drawings):
         for label, template in templates:
             text = plain(Drawing(lists, numbers).text(template)).strip()
@@ -28,11 +41,9 @@ def message_set(written: str, templates: list[tuple[str, str]], lists: Lists, dr
                 text = text.removesuffix("?")
             if numbers.random() < CAPITAL_AT_THE_START:
                 text = text[:1].upper() + text[1:]
-            rows.setdefault(text, label)
-    shuffled = list(rows.items())
-    numbers.shuffle(shuffled)
-    return "".join(f"{text}\t{label}\n" for text, label in [tuple(header.split("\t")), *shuffled])
-
-
-def _has_ideographs(line: str) -> bool:
-    return any("\u3000" <= character <= "\u9fff" for character in line)
+            if {text.lower(), text.lower().removesuffix("?")} & known:
+                continue
+            known.add(text.lower())
+            rows.append((text, label))
+    numbers.shuffle(rows)
+    return "".join(f"{text}\t{label}\n" for text, label in [("text", "label"), *rows])
