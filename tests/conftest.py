@@ -9,7 +9,7 @@ from tiny_data import TinyFiles, tiny_run, write_files
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
-pytest_plugins = ["tf1_folders"]
+pytest_plugins = ["app_folders", "tf1_folders"]
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -1,10 +1,10 @@
 """Golden answers of a folder for apps, asked of other runtimes and of the Java that an app takes along."""
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from app_folders import golden_of
 from browser_client import MODULES, browse
 from java_client import Java
 from web_pages import serving
@@ -12,11 +12,6 @@ from web_pages import serving
 from export.runtime import TFLiteRunner
 
 # A row's outputs for JavaClient's "golden": one after the other, as the model puts them out, padding included.
-
-
-def golden_of(folder: Path, name: str) -> dict[str, Any]:
-    golden: dict[str, Any] = json.loads((folder / name / "golden.json").read_text("utf-8"))
-    return golden
 
 
 def mediapipe_differences(

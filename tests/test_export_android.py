@@ -1,4 +1,4 @@
-"""`albert-tf export android`: what is in the folder, that its manifest is true, and what `--check` finds."""
+"""`albert-tf export android`: what is in the folder, and that its manifest is true."""
 
 import hashlib
 import json
@@ -8,74 +8,28 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import Done, albert_tf, assert_refused
+from app_folders import NAMES, contents, golden_of
+from command_line import albert_tf, assert_refused
 from tiny_data import read_json
-from tiny_exports import LABELS, new_classifier
-from tiny_tasks import EXAMPLES, TAGS, new_task
+from tiny_exports import LABELS
+from tiny_tasks import EXAMPLES, new_task
 
 from albert_tf.errors import InputError
-from albert_tf.evaluation.report import write_json
 from albert_tf.tasks.trained import load_task
 from export.android import export_android
 from export.android_golden import golden_requests, is_clear
-from export.android_manifest import folder_differences, manifest_of, read_manifest
+from export.android_manifest import manifest_of, read_manifest
 from export.runtime import TFLiteRunner
 from export.tflite_file import open_file
 
-NAMES = ["entities", "messages", "questions"]
 FILES = {"device.spm", "golden.json", "licence.txt", "model.json"}
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A run folder of each task, with random weights."""
-    folder = tmp_path_factory.mktemp("runs")
-    tasks = {
-        "messages": new_classifier(),
-        "questions": new_task("question-answering", **EXAMPLES["question-answering"][0]),
-        "entities": new_task("tagging", labels=TAGS),
-    }
-    for name, task in tasks.items():
-        task.save_pretrained(folder / name)
-    settings = {
-        "source": "/somewhere/encoder",
-        "train": "/somewhere/train.tsv",
-        "valid": "gone.tsv",
-        "seed": 3,
-        "steps": None,
-    }
-    write_json(folder / "messages" / "run.json", settings)
-    return [folder / name for name in tasks]
+# === What is app_folder ===
 
 
-@pytest.fixture(scope="module")
-def written(runs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder for apps; no test changes it."""
-    out = tmp_path_factory.mktemp("assets") / "assets"
-    export_android(runs, out, recipe="float32")
-    return out
-
-
-@pytest.fixture
-def copied(written: Path, tmp_path: Path) -> Path:
-    """A copy that a test may damage."""
-    return Path(shutil.copytree(written, tmp_path / "copied"))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-def golden_of(folder: Path, name: str) -> dict[str, Any]:
-    golden: dict[str, Any] = read_json(folder / name / "golden.json")
-    return golden
-
-
-# === What is written ===
-
-
-def test_each_model_has_what_an_app_needs(written: Path) -> None:
-    assert sorted(path.name for path in written.iterdir()) == [
+def test_each_model_has_what_an_app_needs(app_folder: Path) -> None:
+    assert sorted(path.name for path in app_folder.iterdir()) == [
         *NAMES[:1],
         "manifest.json",
         "measurements.json",
@@ -83,20 +37,20 @@ def test_each_model_has_what_an_app_needs(written: Path) -> None:
     ]
     for name in NAMES:
         labels = set() if name == "questions" else {"labels.txt"}
-        assert {path.name for path in (written / name).iterdir()} == FILES | labels | {f"{name}.tflite"}
-    assert (written / "messages" / "labels.txt").read_text("utf-8").splitlines() == list(LABELS)
-    assert TFLiteRunner(written / "messages" / "messages.tflite").settings["runtime"] == "mediapipe"
-    answerer = TFLiteRunner(written / "questions" / "questions.tflite")
+        assert {path.name for path in (app_folder / name).iterdir()} == FILES | labels | {f"{name}.tflite"}
+    assert (app_folder / "messages" / "labels.txt").read_text("utf-8").splitlines() == list(LABELS)
+    assert TFLiteRunner(app_folder / "messages" / "messages.tflite").settings["runtime"] == "mediapipe"
+    answerer = TFLiteRunner(app_folder / "questions" / "questions.tflite")
     assert (answerer.settings["form"], answerer.lengths) == ("loop", (16, 24))  # no longer than the model takes
-    note = (written / "messages" / "licence.txt").read_text("utf-8")
+    note = (app_folder / "messages" / "licence.txt").read_text("utf-8")
     assert "encoder" in note and "train.tsv" in note and "somewhere" not in note
 
 
-def test_the_manifest_says_what_the_files_are(written: Path) -> None:
-    manifest = read_manifest(written)
+def test_the_manifest_says_what_the_files_are(app_folder: Path) -> None:
+    manifest = read_manifest(app_folder)
     assert [model["name"] for model in manifest["models"]] == NAMES
     for model in manifest["models"]:
-        own = written / model["name"]
+        own = app_folder / model["name"]
         for file in model["files"]:
             content = (own / file["name"]).read_bytes()
             assert (file["bytes"], file["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
@@ -118,13 +72,13 @@ def test_the_manifest_says_what_the_files_are(written: Path) -> None:
     assert next(takes for runtime, takes in taken.items() if "TextClassifier" in runtime) == "yes"
 
 
-def test_made_again_of_the_files_it_is_the_same(written: Path) -> None:
-    assert json.loads(json.dumps(manifest_of(written, NAMES))) == read_manifest(written)
+def test_made_again_of_the_files_it_is_the_same(app_folder: Path) -> None:
+    assert json.loads(json.dumps(manifest_of(app_folder, NAMES))) == read_manifest(app_folder)
 
 
-def test_the_same_bytes_twice(runs: list[Path], written: Path, tmp_path: Path) -> None:
-    export_android(list(reversed(runs)), tmp_path / "again", recipe="float32")
-    first, second = contents(written), contents(tmp_path / "again")
+def test_the_same_bytes_twice(app_runs: list[Path], app_folder: Path, tmp_path: Path) -> None:
+    export_android(list(reversed(app_runs)), tmp_path / "again", recipe="float32")
+    first, second = contents(app_folder), contents(tmp_path / "again")
     measured = "measurements.json"
     assert first.keys() == second.keys()
     assert [name for name in first if first[name] != second[name] and name != measured] == []
@@ -133,10 +87,10 @@ def test_the_same_bytes_twice(runs: list[Path], written: Path, tmp_path: Path) -
     assert all(model["memory_growth_bytes"] > 0 and model["latencies_ms"] for model in figures["models"].values())
 
 
-def test_golden_answers_are_the_files_and_the_models(runs: list[Path], written: Path) -> None:
-    for run in runs:
-        golden, keras = golden_of(written, run.name), load_task(run)
-        runner = TFLiteRunner(written / run.name / f"{run.name}.tflite")
+def test_golden_answers_are_the_files_and_the_models(app_runs: list[Path], app_folder: Path) -> None:
+    for run in app_runs:
+        golden, keras = golden_of(app_folder, run.name), load_task(run)
+        runner = TFLiteRunner(app_folder / run.name / f"{run.name}.tflite")
         assert len(golden["examples"]) >= 24 and golden["task"] == runner.task
         asked = [entry["asked"] for entry in golden["examples"]]
         assert asked == golden_requests(runner.task) and max(len(next(iter(one.values()))) for one in asked) <= 1000
@@ -160,15 +114,15 @@ def test_golden_answers_are_the_files_and_the_models(runs: list[Path], written: 
             assert [entry["answer"]["answer"] for entry in golden["examples"]] == [answer.text for answer in answers]
 
 
-def test_clear_answers_stay_where_outputs_are_off_by_the_tolerance(written: Path) -> None:
+def test_clear_answers_stay_where_outputs_are_off_by_the_tolerance(app_folder: Path) -> None:
     """What `clear` promises an app, with the worst that the tolerance allows, many times over."""
     from export.android_golden import answer_of, prepared_form
     from export.web.answers import ASKING
 
     random, clear = np.random.default_rng(0), 0
     for name in NAMES:
-        golden = golden_of(written, name)
-        runner = TFLiteRunner(written / name / f"{name}.tflite")
+        golden = golden_of(app_folder, name)
+        runner = TFLiteRunner(app_folder / name / f"{name}.tflite")
         for entry in golden["examples"]:
             prepared = runner.pipeline.prepare([prepared_form(ASKING[runner.task].example(entry["asked"]))])
             stored = [{k: np.array(v, np.float32) for k, v in row["outputs"].items()} for row in entry["rows"]]
@@ -199,20 +153,22 @@ def said(answer: Any) -> Any:
 # === The command ===
 
 
-def test_the_command_writes_and_checks(runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_and_checks(
+    app_runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     command, out, licence = albert_tf(capsys), tmp_path / "assets", tmp_path / "terms.txt"
     licence.write_text("Do as you like.\n", encoding="utf-8")
     (out / "java").mkdir(parents=True)
     (out / "java" / "A.java").write_text("class A {}\n", encoding="utf-8")
     (out / "README.md").write_text("# Mine\n", encoding="utf-8")
-    done = command("export", "android", runs[0], "--out", out, "--licence", licence)
+    done = command("export", "android", app_runs[0], "--out", out, "--licence", licence)
     assert done.code == 0, done.err
     assert "no validation file (gone.tsv), so the file is compared on built-in sentences" in done.out
     assert "messages.tflite against the Keras model" in done.out and "written to" in done.out
     assert (out / "messages" / "licence.txt").read_text("utf-8").endswith("\nDo as you like.\n")
     assert read_manifest(out)["models"][0]["recipe"]["name"] == "dynamic_int8"
-    assert_refused(command("export", "android", runs[2], "--out", out), "manifest.json already; pass --overwrite")
-    done = command("export", "android", runs[2], "--out", out, "--recipe", "float32", "--overwrite")
+    assert_refused(command("export", "android", app_runs[2], "--out", out), "manifest.json already; pass --overwrite")
+    done = command("export", "android", app_runs[2], "--out", out, "--recipe", "float32", "--overwrite")
     assert done.code == 0, done.err
     # The models of the call before are gone, what is not its own is there.
     assert sorted(path.name for path in out.iterdir()) == sorted(
@@ -243,22 +199,24 @@ def test_runs_of_other_tasks_are_refused(task: str, tmp_path: Path, capsys: pyte
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
 
 
-def test_wrong_use(runs: list[Path], written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use(app_runs: list[Path], app_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command, out = albert_tf(capsys), tmp_path / "out"
     assert_refused(command("export", "android"), "expected run folders and --out FOLDER, or --check FOLDER")
-    assert_refused(command("export", "android", runs[0]), "expected run folders and --out FOLDER")
-    assert_refused(command("export", "android", runs[0], "--check", written), "neither run folders nor --out with it")
+    assert_refused(command("export", "android", app_runs[0]), "expected run folders and --out FOLDER")
+    assert_refused(
+        command("export", "android", app_runs[0], "--check", app_folder), "neither run folders nor --out with it"
+    )
     assert_refused(command("export", "android", tmp_path / "no", "--out", out), "no: no such file or folder")
     assert_refused(command("export", "android", "--check", tmp_path), "manifest.json: no such file")
-    again = Path(shutil.copytree(runs[0], tmp_path / "more" / "messages"))
-    assert_refused(command("export", "android", runs[0], again, "--out", out), "would both become messages/")
+    again = Path(shutil.copytree(app_runs[0], tmp_path / "more" / "messages"))
+    assert_refused(command("export", "android", app_runs[0], again, "--out", out), "would both become messages/")
     (out / "messages").mkdir(parents=True)
-    assert_refused(command("export", "android", runs[0], "--out", out), "is there, and no work of this command")
+    assert_refused(command("export", "android", app_runs[0], "--out", out), "is there, and no work of this command")
     shutil.rmtree(out)
     out.write_text("a file", encoding="utf-8")
-    assert_refused(command("export", "android", runs[0], "--out", out, "--overwrite"), "found a file")
-    assert_refused(command("export", "android", runs[0], "--out", tmp_path / "o", "--recipe", "int3"), "int3")
-    done = command("export", "android", runs[0], "--out", tmp_path / "o", "--recipe", "int8")
+    assert_refused(command("export", "android", app_runs[0], "--out", out, "--overwrite"), "found a file")
+    assert_refused(command("export", "android", app_runs[0], "--out", tmp_path / "o", "--recipe", "int3"), "int3")
+    done = command("export", "android", app_runs[0], "--out", tmp_path / "o", "--recipe", "int8")
     assert_refused(done, "recipe: int8 computes in integers alone")
     assert not (tmp_path / "o").exists()
     with pytest.raises(InputError, match="expected a list of at least one run folder"):
@@ -266,107 +224,13 @@ def test_wrong_use(runs: list[Path], written: Path, tmp_path: Path, capsys: pyte
 
 
 def test_nothing_is_left_where_a_file_fails(
-    runs: list[Path], written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    app_runs: list[Path], app_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from export import android
 
-    out = Path(shutil.copytree(written, tmp_path / "out"))
+    out = Path(shutil.copytree(app_folder, tmp_path / "out"))
     before = contents(out)
     monkeypatch.setattr(android, "golden_answers", lambda *arguments: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        export_android(runs, out, recipe="float32", overwrite=True)
+        export_android(app_runs, out, recipe="float32", overwrite=True)
     assert contents(out) == before and [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-# === What --check finds ===
-
-
-def checked(folder: Path, capsys: pytest.CaptureFixture[str]) -> Done:
-    return albert_tf(capsys)("export", "android", "--check", folder)
-
-
-@pytest.mark.parametrize("file", ["messages/messages.tflite", "questions/device.spm", "entities/labels.txt"])
-def test_a_changed_file_is_named(file: str, copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = copied / file
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    done = checked(copied, capsys)
-    assert done.code == 1 and done.out == ""
-    assert done.err.startswith(f"albert-tf: {file}: has the sha256 ") and done.err.count("\n") == 1
-
-
-def test_missing_added_and_longer_files_are_named(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (copied / "messages" / "labels.txt").unlink()
-    (copied / "messages" / "notes.txt").write_text("new", encoding="utf-8")
-    with (copied / "entities" / "licence.txt").open("a", encoding="utf-8") as file:
-        file.write("more\n")
-    done = checked(copied, capsys)
-    assert done.code == 1
-    for line in (
-        "messages/labels.txt: missing",
-        "messages/notes.txt: not in manifest.json",
-        "entities/licence.txt: has ",
-    ):
-        assert f"albert-tf: {line}" in done.err
-
-
-def resealed(folder: Path, name: str, change: Any) -> None:
-    """Changes a model's golden answers, with the sum in the manifest, so that only running the file tells."""
-    golden = golden_of(folder, name)
-    change(golden)
-    text = json.dumps(golden)
-    (folder / name / "golden.json").write_text(text, encoding="utf-8")
-    manifest = read_manifest(folder)
-    for model in manifest["models"]:
-        for file in model["files"]:
-            if (model["name"], file["name"]) == (name, "golden.json"):
-                file |= {"bytes": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()}
-    write_json(folder / "manifest.json", manifest, overwrite=True)
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "expected"),
-    [
-        (
-            "messages",
-            lambda g: g["examples"][3]["rows"][0]["token_ids"].__setitem__(1, 7),
-            "other token ids or segment ids",
-        ),
-        (
-            "messages",
-            lambda g: g["examples"][3]["rows"][0]["outputs"].__setitem__("probabilities", [0.2, 0.3, 0.5]),
-            "probabilities differ by",
-        ),
-        ("questions", lambda g: g["examples"][3]["answer"].__setitem__("answer", "elsewhere"), "golden says"),
-        ("entities", lambda g: g["examples"][3]["answer"].__setitem__("entities", [1]), "golden says"),
-        ("entities", lambda g: g.__setitem__("task", "qa"), "task: golden has qa, the file tagging"),
-        ("entities", lambda g: g.__setitem__("format", 9), "expected golden answers of format 1"),
-    ],
-)
-def test_other_answers_are_told(
-    name: str, change: Any, expected: str, copied: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    resealed(copied, name, change)
-    done = checked(copied, capsys)
-    assert done.code == 1 and f"albert-tf: {name}: " in done.err and expected in done.err
-
-
-def test_a_manifest_that_says_other_things_than_the_files(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    manifest = read_manifest(copied)
-    manifest["models"][1]["parameters"] += 1
-    write_json(copied / "manifest.json", manifest, overwrite=True)
-    done = checked(copied, capsys)
-    assert done.code == 1 and "manifest.json: models[1].parameters is" in done.err
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", '{"format": 2}', '{"format": 1, "models": [{"name": "../x", "files": []}]}']
-)
-def test_damaged_manifests_are_refused(text: str, copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (copied / "manifest.json").write_text(text, encoding="utf-8")
-    assert_refused(checked(copied, capsys), "manifest.json")
-
-
-def test_whole_again(copied: Path) -> None:
-    assert folder_differences(copied) == []
