@@ -21,7 +21,7 @@ demo: $(STAMP)  ## the main job end to end: fine-tune, export int8 TFLite, run i
 assets: $(STAMP)  ## the models of android_demo_assets: examples, three fine-tunings, export, golden answers
 	$(BIN)/python android_demo_assets/examples/make_examples.py --large --out $(ASSETS)/examples
 	$(call tuned,classification,messages,tsv,--epochs 6 --learning-rate 3e-4 --batch-size 16 --max-length 64)
-	$(call tuned,tagging,entities,conll,--epochs 4 --learning-rate 1e-3 --batch-size 32 --max-length 128)
+	$(call tuned,tagging,entities,conll,--epochs 3 --learning-rate 5e-4 --batch-size 16 --max-length 128)
 	$(call tuned,question-answering,questions,json,--epochs 2 --learning-rate 7e-4 --batch-size 16 --max-length 256)
 	$(BIN)/albert-tf export android $(addprefix $(ASSETS)/,messages entities questions) \
 		--licence android_demo_assets/licence.txt --out android_demo_assets --overwrite
