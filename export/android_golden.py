@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf.inference.classification import PROBABILITIES
 from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.inference.question_answering import FoundAnswer
 from albert_tf.inference.runner import Outputs, Prepared, Runner, finite_outputs
@@ -26,7 +27,8 @@ FORMAT = 1
 EACH = 12  # of an example set
 # How far other kernels may be, in parts of the outputs' spread: integers are rounded in another order elsewhere.
 TOLERANCES = {"float32": 1e-4, "float16": 1e-3}
-INTEGER_TOLERANCE = 0.02
+# Measured between LiteRT's own kernels, with and without XNNPACK: 0.015 of 40 texts; 0.034 of 30 texts token by token.
+INTEGER_TOLERANCE, INTEGER_TOLERANCE_OF_TOKENS = 0.02, 0.05
 SAME_SCORE = 1e-4  # of two decoders on the same outputs
 _DIGITS = 6
 _LONG = (
@@ -198,8 +200,11 @@ def _run(runner: TFLiteRunner, prepared: Prepared) -> tuple[Prepared, list[Outpu
 
 
 def _tolerances(recipe: str, floats: Sequence[Outputs]) -> dict[str, float]:
-    share = TOLERANCES.get(recipe, INTEGER_TOLERANCE)
-    return {name: float(f"{share * spread(name, [row[name] for row in floats]):.2g}") for name in sorted(floats[0])}
+    found = {}
+    for name in sorted(floats[0]):
+        share = TOLERANCES.get(recipe, INTEGER_TOLERANCE if name == PROBABILITIES else INTEGER_TOLERANCE_OF_TOKENS)
+        found[name] = float(f"{share * spread(name, [row[name] for row in floats]):.2g}")
+    return found
 
 
 def _largest_difference(file: Outputs, keras: Outputs) -> float:
