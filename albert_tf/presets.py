@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_tf.bundled import bundled
 from albert_tf.config import AlbertConfig
 from albert_tf.conversion.archive import folder_until_exit, is_archive_file, keep_until_exit, unpacked_model
 from albert_tf.conversion.checkpoint import Checkpoint, Weights, checked_task, written_checkpoint
@@ -65,7 +64,7 @@ def load_checkpoint(
             fetched(source if isinstance(source, str) and source else checked_path(source, "source")), config
         )
         if tokenizer is not None:
-            chosen = _chosen_tokenizer(checked_path(bundled(tokenizer), "tokenizer"))
+            chosen = _chosen_tokenizer(checked_path(tokenizer, "tokenizer"))
             checkpoint = dataclasses.replace(checkpoint, tokenizer_path=chosen, tokenizer_options={})
         loaded = load_tokenizer(checkpoint)
     except OSError as error:  # no permission, a name that is too long, a disk that fails

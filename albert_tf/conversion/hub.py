@@ -1,19 +1,17 @@
-"""Models by name: that which comes with the package, and those that the clients of Hugging Face and Kaggle fetch.
+"""Models by name: fetched into the cache of Hugging Face's or Kaggle's own client, which work offline from there.
 
-    albert_tiny_en                                      in the package: a small English model, pretrained
     owner/name, hf://owner/name                         Hugging Face, as in albert/albert-base-v2
     albert-base-v2 and its like                         Hugging Face's first names of Google's models
     kaggle://owner/model/framework/variation[/version]  Kaggle, as in kaggle://keras/albert/keras/albert_base_en_uncased
     albert_base_en_uncased and its like                 KerasHub's names of its presets on Kaggle
 
-Both clients come with the extra "hub" and keep what they fetch in a cache of their own. Hugging Face's uses no network
-where HF_HUB_OFFLINE=1 is set, Kaggle's none for a version that is in its cache. A path of that name goes first.
+Both clients come with the extra "hub". Hugging Face's uses no network where HF_HUB_OFFLINE=1 is set, Kaggle's none for
+a version that is in its cache.
 """
 
 import re
 from pathlib import Path
 
-from albert_tf.bundled import bundled
 from albert_tf.conversion.archive import is_archive
 from albert_tf.errors import InputError
 
@@ -42,7 +40,6 @@ def fetched(source: str | Path) -> str | Path:
     Raises:
         InputError: the client is not installed, or the model is not there, not open to the user, or out of reach.
     """
-    source = bundled(source)
     name = str(source)
     if isinstance(source, Path) or not (repository := _hugging_face_name(name) or _kaggle_name(name)):
         return source

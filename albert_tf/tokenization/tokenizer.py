@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.bundled import bundled
 from albert_tf.errors import InputError
 from albert_tf.files import checked_path
 from albert_tf.tokenization.api import Vocabulary
@@ -39,8 +38,7 @@ class AlbertTokenizer:
 
         Args:
             path: a folder with our `tokenizer.json`; or a vocabulary file (`*.model` or `*.spm` for SentencePiece,
-                `vocab*.txt` for WordPiece); or a folder with exactly one such file, as the releases of Google are; or
-                the name of the model in the package.
+                `vocab*.txt` for WordPiece); or a folder with exactly one such file, as the releases of Google are.
             max_length: instead of the one in `tokenizer.json`, or of 512.
             options: text rules for a vocabulary that comes without `tokenizer.json`: `lower`, and for SentencePiece
                 `keep_accents` and `quotes`.
@@ -48,7 +46,7 @@ class AlbertTokenizer:
         Raises:
             InputError: nothing to read there, or more than one; the message says what was found.
         """
-        path = checked_path(bundled(path), "tokenizer")
+        path = checked_path(path, "tokenizer")
         try:
             vocabulary, longest = read_tokenizer(path, options)
         except OSError as error:  # no permission, a name that is too long
