@@ -14,7 +14,7 @@ from ai_edge_litert import schema_py_generated as schema
 from export.rounding import Quantized, block_size
 from export.smoothing import smooth
 from export.tflite_metadata import packed
-from export.weight_editor import WeightEditor
+from export.weight_editor import WeightEditor, operator_code
 
 # Smaller arrays stay as they are: the converter's own limit (tensorflow/lite quantization, min_elements_for_weights).
 SMALLEST = 1024
@@ -87,7 +87,7 @@ def _uses(content: Any) -> dict[int, set[str]]:
     uses: dict[int, set[str]] = {}
     for graph in content.subgraphs:
         for operator in graph.operators:
-            code = _code(content, operator)
+            code = operator_code(content, operator)
             for place, index in enumerate(operator.inputs):
                 if index < 0 or not _is_large(content, graph.tensors[index]):
                     continue
@@ -102,11 +102,6 @@ def _uses(content: Any) -> dict[int, set[str]]:
     return uses
 
 
-def _code(content: Any, operator: Any) -> int:
-    code = content.operatorCodes[operator.opcodeIndex]
-    return int(max(code.builtinCode, code.deprecatedBuiltinCode))
-
-
 def _is_large(content: Any, tensor: Any) -> bool:
     data = content.buffers[tensor.buffer].data
     is_float = tensor.type == schema.TensorType.FLOAT32 and tensor.shape is not None and len(tensor.shape) >= 2
@@ -114,7 +109,7 @@ def _is_large(content: Any, tensor: Any) -> bool:
 
 
 def _rewrite(editor: WeightEditor, operator: Any, bits: WeightBits, uses: Any, stored: dict[int, Quantized]) -> None:
-    code = _code(editor.content, operator)
+    code = operator_code(editor.content, operator)
     for place, index in enumerate(operator.inputs):
         tensor = editor.graph.tensors[index] if index >= 0 else None
         if tensor is None or tensor.buffer not in uses:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
-from export.weight_editor import WeightEditor
+from export.weight_editor import WeightEditor, operator_code
 
 # A normalised value is rarely larger.
 _STANDARD_DEVIATIONS = 3
@@ -30,7 +30,9 @@ def smooth(content: Any) -> None:
     readers = _readers(content)
     for graph in content.subgraphs:
         produced = {int(output): operator for operator in graph.operators for output in operator.outputs}
-        dense = [operator for operator in graph.operators if _code(content, operator) == _OPERATORS.FULLY_CONNECTED]
+        dense = [
+            operator for operator in graph.operators if operator_code(content, operator) == _OPERATORS.FULLY_CONNECTED
+        ]
         inputs = [int(operator.inputs[0]) for operator in dense]
         for operator, source in zip(dense, inputs, strict=True):
             weights = graph.tensors[int(operator.inputs[1])]
@@ -60,16 +62,16 @@ def _column_scales(content: Any, graph: Any, produced: dict[int, Any], source: i
 
     The converter writes the norm as x · factor + shift, where factor = weights / deviation and shift = bias - mean · factor.
     """
-    while (operator := produced.get(source)) is not None and _code(content, operator) == _OPERATORS.RESHAPE:
+    while (operator := produced.get(source)) is not None and operator_code(content, operator) == _OPERATORS.RESHAPE:
         source = int(operator.inputs[0])
-    if operator is None or _code(content, operator) != _OPERATORS.ADD:
+    if operator is None or operator_code(content, operator) != _OPERATORS.ADD:
         return None
     terms = [produced.get(int(index)) for index in operator.inputs]
     bias = next((found for term in terms if (found := _vector(content, graph, term, _OPERATORS.ADD)) is not None), None)
     factors = [
         produced.get(int(index))
         for term in terms
-        if term is not None and _code(content, term) == _OPERATORS.MUL
+        if term is not None and operator_code(content, term) == _OPERATORS.MUL
         for index in term.inputs
     ]
     weights = next((found for f in factors if (found := _vector(content, graph, f, _OPERATORS.MUL)) is not None), None)
@@ -86,7 +88,7 @@ def _column_scales(content: Any, graph: Any, produced: dict[int, Any], source: i
 
 def _vector(content: Any, graph: Any, operator: Any, code: int) -> np.ndarray | None:
     """The constant vector among the inputs of an operator of this code."""
-    if operator is None or _code(content, operator) != code:
+    if operator is None or operator_code(content, operator) != code:
         return None
     for index in operator.inputs:
         tensor = graph.tensors[int(index)]
@@ -103,8 +105,3 @@ def _even(content: Any, buffer: int, layers: list[tuple[Any, Any, np.ndarray]], 
     held.data = np.frombuffer(weights.astype(np.float32).tobytes(), np.uint8)
     for graph, operator, _ in layers:
         WeightEditor(content, graph).multiply_input(operator, 1 / scales)
-
-
-def _code(content: Any, operator: Any) -> int:
-    code = content.operatorCodes[operator.opcodeIndex]
-    return int(max(code.builtinCode, code.deprecatedBuiltinCode))

@@ -14,6 +14,12 @@ _VERSIONS = {"FULLY_CONNECTED": {8: 12, 4: 13}, "EMBEDDING_LOOKUP": {8: 3, 4: 4}
 _ONE_SCALE_VERSION = 9
 
 
+def operator_code(content: Any, operator: Any) -> int:
+    """What an operator of the model does: a value of `schema.BuiltinOperator`."""
+    code = content.operatorCodes[operator.opcodeIndex]
+    return int(max(code.builtinCode, code.deprecatedBuiltinCode))
+
+
 class WeightEditor:
     """Changes to one subgraph of a model."""
 
