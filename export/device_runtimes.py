@@ -126,7 +126,7 @@ def runtime_recipe(recipe: Recipe, runtime: str) -> Recipe:
             f"recipe: {chosen.title} {reason}, so {recipe.name} cannot be had for it; expected float32, float16, "
             "dynamic_int8 or weight_only_int8"
         )
-    return dataclasses.replace(recipe, scales_apart=recipe.rewrites_weights and not recipe.computes_in_float)
+    return dataclasses.replace(recipe, scales_apart=recipe.rewrites_weights)
 
 
 def checked_form(task: AlbertTask, form: str | None, runtime: str, recipe: Recipe) -> str:

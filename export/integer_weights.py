@@ -31,7 +31,8 @@ class WeightBits:
         positions: bits of the position table: integers of 8, or floats of 16 or 32.
         block: inputs that share a scale in a dense layer of 4 bits; 0 for one scale for each output.
         computes_in_float: turn dense weights into floats before they are used, instead of multiplying integers.
-        scales_apart: multiply a dense layer's outputs by their scales behind it, for runtimes that know one scale a layer.
+        scales_apart: multiply the outputs of a dense layer of integers by their scales behind it, for runtimes that know one
+            scale a layer.
     """
 
     dense: int = 8

@@ -30,7 +30,7 @@ class Recipe:
         computes_in_float: dense layers turn their weights into floats.
         activation_bits: of what dense layers compute with, where ranges are measured before; None where values are
             float32, or rounded while the model runs.
-        scales_apart: see `export.integer_weights.WeightBits`.
+        scales_apart: for runtimes of old operators: see `export.integer_weights.WeightBits`; and positions stay float32.
     """
 
     name: str
