@@ -176,7 +176,7 @@ def test_the_command_writes_and_checks(
     )
     assert (out / "java" / "A.java").read_text("utf-8") == "class A {}\n"
     done = command("export", "android", "--check", out)
-    assert (done.code, done.err) == (0, "") and "1 models, 6 files as the manifest says" in done.out
+    assert (done.code, done.err) == (0, "") and "models: 1, files: 6; all as" in done.out
 
 
 def test_metrics_on_the_runs_own_validation_file(

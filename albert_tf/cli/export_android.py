@@ -65,7 +65,7 @@ def _check(folder: Path) -> int:
         return 1
     models = read_manifest(folder)["models"]
     files = sum(len(model["files"]) for model in models)
-    print(f"{folder}: {len(models)} models, {files} files as the manifest says, answers as golden.json says")
+    print(f"{folder}: models: {len(models)}, files: {files}; all as the manifest and the golden answers say")
     return 0
 
 
