@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import albert_tf
+from albert_tf.inference.depth import PLAIN
 from albert_tf.tasks.base import AlbertTask
 from export.device_runtimes import device_files
 from export.metadata import FORMAT, SETTINGS_FILE, model_record
@@ -23,6 +24,7 @@ def associated_files(
     length: Length,
     runtime: str = "litert",
     text_input: bool = False,
+    adaptive: str = PLAIN,
     calibration_texts: int = 0,
 ) -> dict[str, bytes]:
     """What goes into the file beside `model`: settings, tokenizer, labels."""
@@ -39,6 +41,8 @@ def associated_files(
         "parameters": task.count_params(),
         "config": task.backbone.config.to_dict(),
     } | model_record(model)
+    if adaptive != PLAIN:
+        settings["adaptive"] = adaptive
     files = {SETTINGS_FILE: (json.dumps(settings, indent=2, ensure_ascii=False) + "\n").encode()}
     tokenizer = task.required_tokenizer
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,6 @@ runtimes that take only files with one subgraph.
 import functools
 import tempfile
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
 import keras
@@ -17,7 +16,9 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
+from albert_tf.inference.depth import PLAIN, DepthChoice
 from albert_tf.layers.encoder import attention_bias
+from albert_tf.layers.passes import loop_plan
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.packing import Packed, pad_batch
 from export.integer_graph import IntegerEncoder, integer_weights, narrow_logits
@@ -46,8 +47,11 @@ def convert(
     hides_padding: bool = False,
     open_loop: bool = False,
     text_input: bool = False,
+    adaptive: str = PLAIN,
 ) -> bytes:
     """The bare TFLite model: int32 token_ids, segment_ids, padding_mask (1, S) → the task's device outputs.
+
+    With `adaptive`, one of `albert_tf.inference.depth.ADAPTIVE`, it also takes what `DepthChoice.inputs` names.
 
     Of several lengths each has a signature of its own, and so have strings with `text_input`; they share the weights.
     With a dynamic length, what is longer than the task takes is cut as `tokenization.packing.pack` cuts one text.
@@ -62,15 +66,19 @@ def convert(
     def encode_ids(token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
         return task.row_outputs(encode(task.backbone, token_ids, segment_ids, padding_mask), segment_ids, padding_mask)
 
-    def serve(token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
+    def serve(token_ids: Any, segment_ids: Any, padding_mask: Any, *depth: Any) -> dict[str, Any]:
         inputs = [token_ids, segment_ids, padding_mask]
         if length is None:
             inputs = [_cut(tensor, longest) for tensor in inputs]
+        if adaptive != PLAIN:
+            named = dict(zip((TOKEN_IDS, SEGMENT_IDS, PADDING_MASK), inputs, strict=True))
+            return task.outputs_at_depth(named, *(value[0] for value in depth))
         outputs = encode_ids(*inputs)
         return _hidden(outputs, task.token_outputs, inputs[2]) if hides_padding else outputs
 
     most = longest if length is None else max(length) if isinstance(length, tuple) else length
-    model = _converted(serve, recipe, length, from_texts(task, encode_ids, most) if text_input else None)
+    texts = from_texts(task, encode_ids, most) if text_input else None
+    model = _converted(serve, recipe, length, texts, DepthChoice().inputs(adaptive))
     if not recipe.rewrites_weights:
         return with_shared_buffers(model) if isinstance(length, tuple) or text_input else model
     table, dense = (8 if size == 1 else 4 for size in (recipe.table_bytes or recipe.weight_bytes, recipe.weight_bytes))
@@ -107,7 +115,9 @@ def _calibration_rows(task: AlbertTask, texts: Sequence[str | tuple[str, str]], 
     return rows
 
 
-def _converted(serve: Any, recipe: Recipe, length: Length, serve_texts: Any = None) -> bytes:
+def _converted(
+    serve: Any, recipe: Recipe, length: Length, serve_texts: Any = None, depth: dict[str, Any] | None = None
+) -> bytes:
     names = signature_names(length)
     keys = [*names]
     # ExportArchive is the one way in which the converter finds Keras 3 variables; others give, without an error, a
@@ -115,6 +125,7 @@ def _converted(serve: Any, recipe: Recipe, length: Length, serve_texts: Any = No
     archive = keras.export.ExportArchive()
     for name, tokens in names.items():
         specs = [tf.TensorSpec((1, tokens), tf.int32, part) for part in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)]
+        specs += [tf.TensorSpec(value.shape, value.dtype, part) for part, value in (depth or {}).items()]
         archive.add_endpoint(name, serve, input_signature=specs)
     if serve_texts is not None:
         archive.add_endpoint(TEXTS, serve_texts, input_signature=[tf.TensorSpec((1,), tf.string, TEXTS)])
@@ -172,11 +183,3 @@ def _encode_loop(
             shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, None, x.shape[-1]]) if open_state else x.shape],
         )
     return x
-
-
-def loop_plan(
-    schedule: Sequence[tuple[int, int]], steps_per_layer: int
-) -> list[tuple[tuple[tuple[int, int], ...], int]]:
-    """Runs of consecutive layers with the same weights: (the layer's steps, how many times)."""
-    layers = [tuple(schedule[i : i + steps_per_layer]) for i in range(0, len(schedule), steps_per_layer)]
-    return [(layer, len(list(run))) for layer, run in groupby(layers)]

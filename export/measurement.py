@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from albert_tf.errors import InputError
+from albert_tf.inference.depth import PLAIN
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from export.metadata import check_model, read_files, read_settings
 from export.runtime import open_tokenizer
@@ -103,7 +104,7 @@ def _measure_here(path: str, texts: list[str], lengths: list[int], threads: int,
     del files
     tokenizer_growth, tokenizer_load = _resident_bytes() - memory, time.perf_counter() - started
     check_model(path, settings)
-    model = OpenedModel(path, recorded_length(settings), threads)
+    model = OpenedModel(path, recorded_length(settings), threads, settings.get("adaptive", PLAIN))
     load = time.perf_counter() - started
     pad_id = tokenizer.vocabulary.pad_id
     encoded = sorted(tokenizer.encode_batch(texts), key=lambda row: len(row[0]))

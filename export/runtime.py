@@ -11,6 +11,7 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import checked_path
+from albert_tf.inference.depth import ADAPTIVE, DEPTH, EXITS, PLAIN, DepthChoice
 from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.inference.runner import Outputs
 from albert_tf.tokenization.packing import Packed
@@ -39,6 +40,8 @@ class TFLiteRunner:
         pipeline: the task's pipeline on this file.
         length: the number of tokens that the file takes, several such numbers, or None for any. Of several, each row takes
             the least that it fits into.
+        adaptive: what of the depth can be chosen: "none", "passes" or "exits".
+        depth: what was chosen with `choose_depth`.
 
     Raises:
         InputError: the file cannot be read, is damaged, or is not one of ours.
@@ -54,19 +57,34 @@ class TFLiteRunner:
         check_model(path, self.settings)
         self.task: str = self.settings["task"]
         self.length: Length = recorded_length(self.settings)
+        self.adaptive: str = self.settings.get("adaptive", PLAIN)
+        if self.adaptive not in ADAPTIVE:
+            raise InputError(f"{path}: adaptive: expected one of {', '.join(ADAPTIVE)}; got {self.adaptive!r}")
+        self.depth = DepthChoice()
         self.tokenizer = open_tokenizer(files, self.settings, path)
         try:
             self.pipeline = pipeline_of(self)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
         self._outputs = self.pipeline.outputs(self.settings["config"])
-        self._model = OpenedModel(path, self.length, threads)
+        if self.adaptive == EXITS:
+            self._outputs |= {DEPTH: ()}
+        self._model = OpenedModel(path, self.length, threads, self.adaptive)
         self._model.check(self._outputs)
         self._one_at_a_time = threading.Lock()  # the interpreter is not made for more
 
     def __call__(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Answers what the task's pipeline is given."""
         return self.pipeline(*args, **kwargs)
+
+    def choose_depth(self, choice: DepthChoice) -> None:
+        """Sets how deep the model goes from now on, as far as the file leaves it open.
+
+        Raises:
+            InputError: the file does not leave it open, or has fewer passes.
+        """
+        choice.check(self.settings["config"]["num_layers"], self.adaptive)
+        self.depth = choice
 
     @property
     def task_settings(self) -> dict[str, Any]:
@@ -102,7 +120,7 @@ class TFLiteRunner:
         self._check_ids(token_ids, segment_ids)
         with self._one_at_a_time:
             try:
-                arrays = self._model.run(token_ids, segment_ids, self.tokenizer.vocabulary.pad_id)
+                arrays = self._model.run(token_ids, segment_ids, self.tokenizer.vocabulary.pad_id, self.depth)
             except (ValueError, RuntimeError) as error:
                 reason = (str(error).splitlines() or ["no reason given"])[0]
                 raise InputError(

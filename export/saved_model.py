@@ -15,8 +15,10 @@ import tensorflow as tf
 import albert_tf
 from albert_tf.errors import InputError
 from albert_tf.files import checked_path, refuse_existing, refuse_other_folder, written_whole
+from albert_tf.inference.depth import PLAIN, ExitSettings
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.tokenizer import check_texts
+from export.adaptive import checked_adaptive, every_pass
 from export.metadata import FORMAT, SETTINGS_FILE
 from export.saved_model_check import SavedModelReport, as_tensors, check_saved_model, texts_to_ask
 from export.served import ServedTask, Signature, checked_task
@@ -52,6 +54,8 @@ def export_saved_model(
     *,
     version: int | None = None,
     texts: Sequence[str] | None = None,
+    adaptive: str | None = None,
+    exits: ExitSettings | None = None,
     overwrite: bool = False,
 ) -> SavedModelReport:
     """Writes `folder/VERSION`, after checking that it answers as the Keras model does.
@@ -61,6 +65,10 @@ def export_saved_model(
         folder: the model's folder, as TensorFlow Serving has it: one folder for each version. Its name is the model's.
         version: the number; default: 1, or one more than the highest there is. With `overwrite`, the highest there is.
         texts: what to compare the two models on, beside built-in odd ones; default: built-in sentences.
+        adaptive: what of the depth can be chosen in a request, as for `export.export_tflite`: by the signatures
+            `texts_at_depth`, `pairs_at_depth` (not of embeddings) and `tokens_at_depth`, which take scalars beside their
+            texts. With "exits" every signature but `embed` of classifiers and cosines says the `depth`.
+        exits: with "exits", when answers are settled, in place of the model's own.
         overwrite: replace the version, if it is there. Others stay.
 
     Returns:
@@ -76,12 +84,14 @@ def export_saved_model(
     if texts is not None:
         check_texts(texts, "texts")
     asked = texts_to_ask(texts)
+    adaptive, exits = checked_adaptive(task, adaptive, exits, form="loop", runtime="litert", text_input=False)
     number = _version(folder, version, overwrite=overwrite)
     path = folder / str(number)
     refuse_other_folder(path, SAVED_MODEL_FILE, "a SavedModel", overwrite=overwrite)
-    task = in_float32(task)
-    signatures = SERVED[task.task](task).signatures()
-    with written_whole(path, overwrite=overwrite) as temporary:
+    task = in_float32(task, exits)
+    signatures = SERVED[task.task](task, adaptive).signatures()
+    whole = task if adaptive == PLAIN and task.exits is not None else None
+    with written_whole(path, overwrite=overwrite) as temporary, every_pass(whole):
         save(task, signatures, temporary)
         write_extra(task, signatures, temporary / EXTRA_FOLDER, model=folder.resolve().name)
         return check_saved_model(temporary, signatures, asked, version=number)

@@ -119,7 +119,7 @@ def as_tensors(signature: Signature, columns: Columns, rows: slice = slice(None)
     """Some rows of inputs as the tensors that a signature takes."""
     tensors = {}
     for name, spec in signature.inputs.items():
-        values = columns[name][rows]
+        values = columns[name] if spec.shape.rank == 0 else columns[name][rows]
         if spec.dtype == tf.string:
             values = _as_bytes(values)
             if spec.shape.rank == 2 and not values:

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
+from albert_tf.inference.depth import DEPTH, EXITS, PLAIN, DepthChoice, DepthCounter
 from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.inference.runner import Outputs
 from albert_tf.tasks.base import AlbertTask
@@ -22,6 +23,7 @@ from albert_tf.tokenization.packing import Packed, pad_batch
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 SERVING_DEFAULT, TOKENS, PAIRS, EMBED = "serving_default", "tokens", "pairs", "embed"
+AT_DEPTH = "_at_depth"  # at the end of the name of a signature that takes the depth too
 TEXTS, SECOND_TEXTS = "texts", "pairs"  # inputs
 MEAN_EMBEDDING, POOLED_EMBEDDING = "mean_embedding", "pooled_embedding"
 SPACES = [code_point for code_point in range(0x3001) if chr(code_point).isspace()]  # there are none above
@@ -74,6 +76,7 @@ class ServedTask(abc.ABC):
 
     Args:
         task: a trained task with a tokenizer, in float32.
+        adaptive: what of the depth the signatures that end in `AT_DEPTH` take: see `albert_tf.inference.depth.ADAPTIVE`.
 
     Attributes:
         pipeline: the task's own, in Python: what signatures must agree with.
@@ -81,12 +84,12 @@ class ServedTask(abc.ABC):
         encode_texts: the vocabulary in the graph: string (n,) → ragged int32 ids (n, None).
         tokenize: the tokenizer in the graph.
         encode: the three model inputs (B, S) → the last layer (B, S, H).
-        run: the three model inputs (B, S) → the task's device outputs.
     """
 
-    def __init__(self, task: Any) -> None:
+    def __init__(self, task: Any, adaptive: str = PLAIN) -> None:
         self.task = task
-        self.runner = CutRunner(task)
+        self.adaptive = adaptive
+        self.runner = DepthCounter(CutRunner(task))
         self.pipeline: Any = pipeline_of(self.runner)
         self.tokenizer = self.runner.required_tokenizer
         # Functions of their own, so that they stand in the SavedModel once, not once for each signature.
@@ -94,9 +97,55 @@ class ServedTask(abc.ABC):
         self.encode_texts = encoder.get_concrete_function(tf.TensorSpec((None,), tf.string))
         self.tokenize = GraphTokenizer(self.tokenizer, encode=self.encode_texts)
         self.encode = _traced(lambda inputs: task.backbone(inputs, training=False)["sequence_output"])
-        self.run = _traced(
+        # What chooses the depth, by name; as it is, the model's own choice.
+        self.depth_inputs = {
+            name: tf.TensorSpec((), value.dtype, name) for name, value in DepthChoice().inputs(adaptive).items()
+        }
+        self._run = _traced(
             lambda inputs: task.row_outputs(self.encode(inputs), inputs[SEGMENT_IDS], inputs[PADDING_MASK])
         )
+        if adaptive != PLAIN:
+            run = tf.function(task.outputs_at_depth, autograph=False)
+            self._run_at_depth = run.get_concrete_function(_MODEL_INPUTS, *self.depth_inputs.values())
+
+    def run(self, inputs: Tensors, depth: Tensors | None = None) -> Tensors:
+        """The three model inputs (B, S) → the task's device outputs.
+
+        Args:
+            inputs: by name.
+            depth: the `depth_inputs` of a request; None or empty: the model's own depth.
+        """
+        if not depth and self.adaptive != EXITS:
+            return dict(self._run(inputs))
+        own = {name: tf.constant(value[0]) for name, value in DepthChoice().inputs(self.adaptive).items()}
+        return dict(self._run_at_depth(inputs, *(own | (depth or {})).values()))
+
+    def with_depth(self, name: str, signature: Signature) -> dict[str, Signature]:
+        """The signature, which notes depths where the model exits early; where the depth can be chosen, also one of the
+        same with the inputs that choose it."""
+
+        if self.adaptive == PLAIN:
+            return {name: signature}
+
+        def expected(columns: Columns, choice: DepthChoice) -> list[Answer]:
+            self.task.choose_depth(choice)
+            self.runner.depths.clear()
+            found = signature.expected(columns)
+            self.task.choose_depth(DepthChoice())
+            if self.adaptive != EXITS:
+                return found
+            return [answer | {DEPTH: depth} for answer, depth in zip(found, self.runner.depths, strict=True)]
+
+        found = {name: dataclasses.replace(signature, expected=lambda columns: expected(columns, DepthChoice()))}
+        choice = DepthChoice((1 + self.task.backbone.config.num_layers) // 2)
+        chosen = {one: value[0] for one, value in choice.inputs(self.adaptive).items()}
+        found[("texts" if name == SERVING_DEFAULT else name) + AT_DEPTH] = Signature(
+            signature.answer,
+            signature.inputs | self.depth_inputs,
+            lambda texts: signature.example(texts) | chosen,
+            lambda columns: expected(columns, choice),
+        )
+        return found
 
     @abc.abstractmethod
     def text_signatures(self) -> dict[str, Signature]:
@@ -104,7 +153,7 @@ class ServedTask(abc.ABC):
 
     def signatures(self) -> dict[str, Signature]:
         """All of them, by name."""
-        return self.text_signatures() | {TOKENS: self._tokens()}
+        return self.text_signatures() | self.with_depth(TOKENS, self._tokens())
 
     def inputs_of(self, texts: tf.Tensor, pairs: tf.Tensor | None = None) -> Tensors:
         """The model inputs of strings (B,), with one position at least, which a batch of no texts would not have."""
@@ -128,8 +177,8 @@ class ServedTask(abc.ABC):
         return tf.concat([tf.fill(column, vocabulary.cls_id), ids, tf.fill(column, vocabulary.sep_id)], 1)
 
     def _tokens(self) -> Signature:
-        def answer(token_ids: tf.Tensor, segment_ids: tf.Tensor, padding_mask: tf.Tensor) -> Tensors:
-            return self.run({TOKEN_IDS: token_ids, SEGMENT_IDS: segment_ids, PADDING_MASK: padding_mask})
+        def answer(token_ids: tf.Tensor, segment_ids: tf.Tensor, padding_mask: tf.Tensor, **depth: Any) -> Tensors:
+            return self.run({TOKEN_IDS: token_ids, SEGMENT_IDS: segment_ids, PADDING_MASK: padding_mask}, depth)
 
         def example(texts: Sequence[str]) -> Columns:
             rows = self.tokenizer.encode_batch(texts, texts[::-1] if self.task.takes_pairs else None)
@@ -138,7 +187,8 @@ class ServedTask(abc.ABC):
         def expected(columns: Columns) -> list[Answer]:
             lengths = columns[PADDING_MASK].sum(axis=1)
             both = zip(columns[TOKEN_IDS], columns[SEGMENT_IDS], lengths, strict=True)
-            return list(self.task.run_rows([(ids[:n].tolist(), segments[:n].tolist()) for ids, segments, n in both]))
+            rows = [(ids[:n].tolist(), segments[:n].tolist()) for ids, segments, n in both]
+            return [{name: row[name] for name in row if name != DEPTH} for row in self.runner.run_rows(rows)]
 
         return Signature(answer, dict(_MODEL_INPUTS), example, expected)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from albert_tf.inference.classification import PROBABILITIES
+from albert_tf.inference.depth import DEPTH
 from albert_tf.inference.multi_label import SIGMOID_PROBABILITIES
 from albert_tf.inference.regression import VALUE
 from albert_tf.inference.similarity import EMBEDDING
@@ -41,21 +42,23 @@ class ServedTexts(ServedTask):
         """`columns` of each text or pair, as the task's pipeline has it."""
 
     def text_signatures(self) -> dict[str, Signature]:
-        def answer_texts(texts: tf.Tensor) -> Tensors:
-            return self.columns(self.run(self.inputs_of(texts)))
+        def answer_texts(texts: tf.Tensor, **depth: tf.Tensor) -> Tensors:
+            return answered(self.run(self.inputs_of(texts), depth))
 
-        def answer_pairs(texts: tf.Tensor, pairs: tf.Tensor) -> Tensors:
+        def answer_pairs(texts: tf.Tensor, pairs: tf.Tensor, **depth: tf.Tensor) -> Tensors:
             same_batch(texts=texts, pairs=pairs)
-            return self.columns(self.run(self.inputs_of(texts, pairs)))
+            return answered(self.run(self.inputs_of(texts, pairs), depth))
+
+        def answered(outputs: Tensors) -> Tensors:
+            return self.columns(outputs) | {name: outputs[name] for name in outputs if name == DEPTH}
 
         def expected(columns: Columns) -> list[Answer]:
             return self.answers(columns[TEXTS], columns.get(SECOND_TEXTS))
 
-        return {
-            SERVING_DEFAULT: Signature(answer_texts, strings(TEXTS), lambda texts: {TEXTS: list(texts)}, expected),
-            PAIRS: Signature(answer_pairs, strings(TEXTS, SECOND_TEXTS), texts_and_pairs, expected),
-            EMBED: self.embeddings(),
-        }
+        of_texts = Signature(answer_texts, strings(TEXTS), lambda texts: {TEXTS: list(texts)}, expected)
+        of_pairs = Signature(answer_pairs, strings(TEXTS, SECOND_TEXTS), texts_and_pairs, expected)
+        both = self.with_depth(SERVING_DEFAULT, of_texts) | self.with_depth(PAIRS, of_pairs)
+        return both | {EMBED: self.embeddings()}
 
 
 class ServedClassifier(ServedTexts):
@@ -118,8 +121,8 @@ class ServedEmbedder(ServedTask):
     """`embedding` of texts, also as `embed`; of `pairs` the cosine of the two."""
 
     def text_signatures(self) -> dict[str, Signature]:
-        def answer(texts: tf.Tensor) -> Tensors:
-            return {EMBEDDING: self.run(self.inputs_of(texts))[EMBEDDING]}
+        def answer(texts: tf.Tensor, **depth: tf.Tensor) -> Tensors:
+            return self.run(self.inputs_of(texts), depth)
 
         def answer_pairs(texts: tf.Tensor, pairs: tf.Tensor) -> Tensors:
             same_batch(texts=texts, pairs=pairs)
@@ -138,7 +141,8 @@ class ServedEmbedder(ServedTask):
 
         embedding = Signature(answer, strings(TEXTS), lambda texts: {TEXTS: list(texts)}, expected)
         pairs = Signature(answer_pairs, strings(TEXTS, SECOND_TEXTS), texts_and_pairs, expected_cosines)
-        return {SERVING_DEFAULT: embedding, PAIRS: pairs, EMBED: embedding}
+        found = self.with_depth(SERVING_DEFAULT, embedding)
+        return found | {PAIRS: pairs, EMBED: found[SERVING_DEFAULT]}
 
 
 def texts_and_pairs(texts: Sequence[str]) -> Columns:

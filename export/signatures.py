@@ -7,6 +7,7 @@ import numpy as np
 
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
+from albert_tf.inference.depth import PLAIN, DepthChoice
 from albert_tf.tokenization.packing import pad_batch
 from export.quiet import without_native_notes
 
@@ -34,12 +35,13 @@ class OpenedModel:
         path: a TFLite file.
         length: what its settings say.
         threads: CPU threads.
+        adaptive: what of the depth its settings leave open.
 
     Raises:
         InputError: the runtime does not load it, or its signatures are others.
     """
 
-    def __init__(self, path: str | Path, length: Length, threads: int) -> None:
+    def __init__(self, path: str | Path, length: Length, threads: int, adaptive: str = PLAIN) -> None:
         from ai_edge_litert.interpreter import Interpreter
 
         names = signature_names(length)
@@ -51,7 +53,7 @@ class OpenedModel:
         except (ValueError, RuntimeError) as error:
             reason = (str(error).splitlines() or ["no reason given"])[0]
             raise InputError(f"{path}: the runtime cannot load it ({reason})") from error
-        self._path = path
+        self._path, self._adaptive = path, adaptive
 
     def signature(self, tokens: int) -> tuple[int | None, Any]:
         """The shortest signature that takes so many tokens, and its length."""
@@ -60,10 +62,13 @@ class OpenedModel:
             raise InputError(f"{self._path}: takes at most {max(filter(None, self._runners))} tokens, got {tokens}")
         return fitting[0]  # they are in the order of their lengths
 
-    def run(self, token_ids: list[int], segment_ids: list[int], pad_id: int) -> dict[str, np.ndarray]:
+    def run(
+        self, token_ids: list[int], segment_ids: list[int], pad_id: int, depth: DepthChoice | None = None
+    ) -> dict[str, np.ndarray]:
         """The outputs by name, of a batch of this one row, padded where the length is fixed."""
         length, runner = self.signature(len(token_ids))
-        outputs: dict[str, np.ndarray] = runner(**pad_batch([(token_ids, segment_ids)], pad_id, length=length))
+        inputs = dict(pad_batch([(token_ids, segment_ids)], pad_id, length=length))
+        outputs: dict[str, np.ndarray] = runner(**inputs, **(depth or DepthChoice()).inputs(self._adaptive))
         return outputs
 
     def check(self, outputs: dict[str, tuple[int | None, ...]]) -> None:
@@ -80,18 +85,17 @@ class OpenedModel:
             self._check_outputs(runner, outputs, length)
 
     def _check_inputs(self, runner: Any, length: int | None) -> None:
-        """One row of each input, int32."""
+        """One row of each input, int32, and one value of each that chooses the depth."""
         inputs = runner.get_input_details()
         found = {name: (details["shape_signature"].tolist(), details["dtype"]) for name, details in inputs.items()}
         wanted = [1, -1 if length is None else length]
-        fits = found.keys() == {TOKEN_IDS, SEGMENT_IDS, PADDING_MASK} and all(
-            shape == wanted and kind is np.int32 for shape, kind in found.values()
-        )
-        if not fits:
+        depth = {name: ([1], value.dtype.type) for name, value in DepthChoice().inputs(self._adaptive).items()}
+        if found != {name: (wanted, np.int32) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)} | depth:
             shown = {name: (shape, kind.__name__) for name, (shape, kind) in found.items()}
+            others = "".join(f", {kind.__name__} {shape} called {name}" for name, (shape, kind) in depth.items())
             raise InputError(
                 f"{self._path}: its settings ask for inputs of int32 {wanted} called {TOKEN_IDS}, {SEGMENT_IDS} and "
-                f"{PADDING_MASK}, its model has {shown}"
+                f"{PADDING_MASK}{others}, its model has {shown}"
             )
 
     def _check_outputs(self, runner: Any, outputs: dict[str, tuple[int | None, ...]], length: int | None) -> None:

@@ -8,8 +8,10 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.conversion.assign import assign
 from albert_tf.errors import InputError
 from albert_tf.files import checked_path, refuse_existing, written_whole
+from albert_tf.inference.depth import ExitSettings
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.tokenizer import check_texts
+from export.adaptive import checked_adaptive
 from export.associated_files import associated_files
 from export.device_graph import convert, longest_input
 from export.device_runtimes import (
@@ -39,6 +41,8 @@ def export_tflite(
     examples: Sequence[Any] | None = None,
     calibration: Sequence[str | tuple[str, str]] | None = None,
     text_input: bool = False,
+    adaptive: str | None = None,
+    exits: ExitSettings | None = None,
     measure: bool = True,
     force: bool = False,
     overwrite: bool = False,
@@ -62,6 +66,11 @@ def export_tflite(
             recipes int8 and int16x8 take their ranges from them.
         text_input: also write a signature that takes a string, for runtimes that link TensorFlow Text's custom operators.
             Others read the file as if it had none.
+        adaptive: what of the depth is chosen when the file runs, by inputs of one value each: "passes", the int32 input
+            `num_passes`; "exits", that and `exit_patience` (int32) and `exit_threshold` (float32), with the output `depth`
+            (int32), the passes made. 0, and a threshold below 0, are the file's own. "none": every pass, always. Default:
+            "exits" for a model with early exits, else "none".
+        exits: with "exits", when the file's answers are settled, in place of the model's own.
         measure: also measure load, memory and latency, which takes a second or two more.
         force: write the file also where its answers differ more than the recipe allows.
         overwrite: replace `path`.
@@ -86,10 +95,11 @@ def export_tflite(
     form = checked_form(task, form, runtime, chosen)
     lengths = _checked_length(runtime_length(task, length, runtime), longest_input(task), chosen, runtime)
     _check_calibration(chosen, calibration, lengths)
+    adaptive, exits = checked_adaptive(task, adaptive, exits, form=form, runtime=runtime, text_input=text_input)
     if text_input:
         check_text_input(task, runtime, in_integers=chosen.activation_bits is not None)
     refuse_existing(path, overwrite=overwrite, file=True)
-    task = in_float32(task)
+    task = in_float32(task, exits)
     hidden = looks_at_padding(task, runtime)
     model = convert(
         task,
@@ -100,6 +110,7 @@ def export_tflite(
         hides_padding=hidden,
         open_loop=not runtime_by_name(runtime).newest and lengths is None,
         text_input=text_input,
+        adaptive=adaptive,
     )
     model = with_metadata(task, model, runtime)
     files = associated_files(
@@ -110,6 +121,7 @@ def export_tflite(
         length=lengths,
         runtime=runtime,
         text_input=text_input,
+        adaptive=adaptive,
         calibration_texts=len(calibration or ()),
     )
     content = append_files(model, files)
@@ -168,11 +180,14 @@ def _check_calibration(recipe: Recipe, calibration: Sequence[str | tuple[str, st
         raise InputError("calibration: expected at least one text, got none")
 
 
-def in_float32(task: AlbertTask) -> AlbertTask:
-    """The task itself, or a float32 copy of one that computes in mixed precision."""
-    if task.backbone.policy.compute_dtype == "float32":
+def in_float32(task: AlbertTask, exits: ExitSettings | None = None) -> AlbertTask:
+    """The task itself, or a copy of one that computes in mixed precision, or exits otherwise than `exits`."""
+    backbone = task.backbone
+    if backbone.policy.compute_dtype != "float32":
+        backbone = AlbertBackbone(backbone.config, pooler=backbone.pooler is not None, dtype="float32")
+    elif exits in (None, task.exits):
         return task
-    backbone = AlbertBackbone(task.backbone.config, pooler=task.backbone.pooler is not None, dtype="float32")
-    copy = type(task)(backbone, task.required_tokenizer, **task.settings())
+    settings = task.settings() | ({} if exits is None else {"exits": exits})
+    copy = type(task)(backbone, task.required_tokenizer, **settings)
     assign(copy.named_weights(), {name: w.numpy() for name, w in task.named_weights().items()}, source=task.name)
     return copy

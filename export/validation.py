@@ -13,10 +13,12 @@ from albert_tf.data.schema import TOKEN_IDS
 from albert_tf.errors import CheckError, InputError
 from albert_tf.evaluation.evaluate import EVALUATIONS
 from albert_tf.evaluation.remembering import RememberingRunner
+from albert_tf.inference.depth import EXITS
 from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.inference.runner import Outputs, Prepared
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.training.task_runs import RUNS
+from export.adaptive import DepthReport, depth_report, every_pass, without_depth
 from export.comparison import Comparison, compare
 from export.inspection import OperatorCount, duplicates, float_operators, operator_counts
 from export.measurement import Measurement, measure
@@ -83,6 +85,7 @@ class ExportReport:
         same_ids: share of the texts to which the signature for strings gives the tokenizer's ids; None without one.
         metrics: on labelled examples, by name; the first is the task's own. Empty without examples.
         device: memory, load and latency on this machine, where they were measured.
+        depth: of a file with early exits, how deep it goes.
         failed: why the file should not have been written; empty unless it was forced.
     """
 
@@ -103,6 +106,7 @@ class ExportReport:
     same_ids: float | None
     metrics: dict[str, MetricPair]
     device: Measurement | None
+    depth: DepthReport | None = None
     failed: str = ""
 
 
@@ -148,7 +152,7 @@ def check_export(
         rows = task.required_tokenizer.encode_batch(texts, length=runner.tokenizer.max_length)
         if runner.tokenizer.encode_batch(texts) != rows:
             raise ExportError("the file's tokenizer gives other ids than the model's: it is not the same tokenizer")
-        comparison, metrics = _compared(runner, task, texts, examples, recipe)
+        comparison, metrics, depth = _compared(runner, task, texts, examples, recipe)
         same_ids = _check_text_input(path, runner, texts, recipe) if runner.settings.get("text_input") else None
         device = _measured(path, runner, texts) if measured else None
     report = _report(
@@ -162,6 +166,7 @@ def check_export(
         metrics=metrics,
         same_ids=same_ids,
         device=device,
+        depth=depth,
     )
     report = dataclasses.replace(report, failed=_failed(report, recipe, task, len(examples or ())))
     if report.failed and not force:
@@ -222,16 +227,29 @@ def _check_text_input(path: Path, runner: TFLiteRunner, texts: list[str], recipe
 
 def _compared(
     file: TFLiteRunner, task: AlbertTask, texts: list[str], examples: Sequence[Any] | None, recipe: Recipe
-) -> tuple[Comparison, dict[str, MetricPair]]:
-    """The comparison of outputs, and metrics where there are examples; no row is run twice."""
+) -> tuple[Comparison, dict[str, MetricPair], DepthReport | None]:
+    """The comparison of outputs, metrics where there are examples, and depths where there are early exits.
+
+    Outputs are compared after all passes: an exit one pass sooner is another answer, though as good a one. Metrics are
+    those of the file as it will be used. No row is run twice in the same way.
+    """
+    exits = file.adaptive == EXITS
     runners = RememberingRunner(file), RememberingRunner(task)
     pipelines = [pipeline_of(runner) for runner in runners]
     prepared = _rows_of_texts(file, task, texts) if examples is None else pipelines[0].prepare(examples)
-    from_file, from_keras = (runner.run_rows(prepared.rows) for runner in runners)
+    with every_pass(file if exits else None, task if task.exits is not None else None):
+        from_file, from_keras = (runner.run_rows(prepared.rows) for runner in runners)
     _check_finite(from_file, prepared)
-    comparison = compare(from_file, from_keras, pipelines[1], prepared.context, recipe.clear_margin)
+    outputs = without_depth(from_file), without_depth(from_keras)
+    comparison = compare(*outputs, pipelines[1], prepared.context, recipe.clear_margin)
+    depth = None
+    if exits:
+        for runner in runners:
+            runner.forget()
+        depths = [runner.run_rows(prepared.rows) for runner in runners]
+        depth = depth_report(*depths, task.backbone.config.num_layers)
     if examples is None:
-        return comparison, {}
+        return comparison, {}, depth
     # A file of fixed length may cut what the model reads whole: its metrics are to tell.
     whole = pipelines[1].prepare(examples)
     if whole.rows == prepared.rows:
@@ -241,7 +259,7 @@ def _compared(
         evaluate(pipeline, examples, rows, "examples")
         for pipeline, rows in zip(pipelines, (prepared, whole), strict=True)
     ]
-    return comparison, _metric_pairs(task, *figures)
+    return comparison, _metric_pairs(task, *figures), depth
 
 
 def _rows_of_texts(file: TFLiteRunner, task: AlbertTask, texts: list[str]) -> Prepared:

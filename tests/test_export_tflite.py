@@ -23,8 +23,8 @@ from tiny_exports import (
 )
 
 from albert_tf.errors import InputError
+from albert_tf.layers.passes import loop_plan
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
-from export.device_graph import loop_plan
 from export.metadata import read_files, read_settings
 from export.runtime import TFLiteRunner
 from export.tflite import export_tflite

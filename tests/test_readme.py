@@ -51,6 +51,7 @@ FOREIGN_OPTIONS = {
         "--memory",
         "--work",
         "--recipes",
+        "--encoder",
     ),
     *("--ntasks", "--ntasks-per-node", "--gpus-per-task"),  # of Slurm
     # of Apache Beam, as words end at an underscore here

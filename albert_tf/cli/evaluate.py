@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from albert_tf.cli.depth_options import add_depth_options, choose_depth
 from albert_tf.cli.evaluate_tasks import READERS
 from albert_tf.cli.task_options import (
     DATA_OPTIONS,
@@ -17,6 +18,7 @@ from albert_tf.cli.task_options import (
     set_pipeline_options,
 )
 from albert_tf.errors import InputError
+from albert_tf.inference.depth import DepthCounter
 
 
 def add_parser(subparsers: Any) -> None:
@@ -31,6 +33,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--data", required=True, help="labelled file, or folder, as finetune takes it for the task")
     add_options(parser, (*DATA_OPTIONS, *METRIC_OPTIONS, *PIPELINE_OPTIONS))
+    add_depth_options(parser)
     parser.add_argument("--threads", type=int, default=1, help="CPU threads for a .tflite file (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
     parser.add_argument(
@@ -58,13 +61,17 @@ def run(args: argparse.Namespace) -> int:
     wanted = given_options(args, METRIC_OPTIONS, model.task)
     if "fit_temperature" in wanted:
         _check_temperature(args, model.task_settings)
-    pipeline = pipeline_of(model)
+    choose_depth(args, model)
+    counter = DepthCounter(model)
+    pipeline = pipeline_of(counter)
     set_pipeline_options(pipeline, args, model.task)
     console = Console()
     # Paths and texts may hold what rich would take for markup.
     say = functools.partial(console.print, markup=False, highlight=False, soft_wrap=True)
     examples = READERS[model.task](args.data, say, **options)
     metrics = _own_figures_first(_metrics(args, model, pipeline, examples, wanted, say), args.glue)
+    if counter.mean_depth is not None:
+        metrics["mean_depth"] = counter.mean_depth
     console.print(metrics_table(metrics, f"{args.model} on {args.data}, {len(examples)} examples"))
     if args.json is not None:
         write_json(args.json, metrics, overwrite=args.overwrite)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.cli import export_android, export_saved_model
+from albert_tf.cli.depth_options import add_adaptive_options, exported_exits
 from albert_tf.cli.task_options import DATA_OPTIONS, add_options, given_options
 
 
@@ -70,6 +71,7 @@ def _add_tflite(kinds: Any) -> None:
         action="store_true",
         help="also write a signature that takes a string, for runtimes that link TensorFlow Text's operators",
     )
+    add_adaptive_options(tflite)
     _add_check(tflite)
     tflite.add_argument("--overwrite", action="store_true", help="replace the output files")
     tflite.set_defaults(run=run)
@@ -127,6 +129,8 @@ def run(args: argparse.Namespace) -> int:
         examples=_examples(args, task.task, functools.partial(console.print, markup=False, highlight=False)),
         calibration=calibration,
         text_input=args.text_input,
+        adaptive=args.adaptive,
+        exits=exported_exits(args, task),
         force=args.force,
         overwrite=args.overwrite,
     )

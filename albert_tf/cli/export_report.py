@@ -50,6 +50,15 @@ def _answers(report: "ExportReport") -> list[tuple[str, str]]:
         ]
     if found.agreement is not None:
         rows.append(("same decision", f"{found.agreement:.2%}"))
+    if report.depth is not None:
+        depth = report.depth
+        rows += [
+            (
+                "mean depth",
+                f"{depth.file_mean_depth:.2f} of {depth.num_passes} passes, Keras {depth.keras_mean_depth:.2f}",
+            ),
+            ("same depth", f"{depth.same_depth:.2%}"),
+        ]
     if report.float_operators is not None:
         counted = ", ".join(f"{count} × {name}" for name, count in report.float_operators.items())
         rows.append(("float operators among integers", counted or "none"))

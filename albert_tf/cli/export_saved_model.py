@@ -5,6 +5,8 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from albert_tf.cli.depth_options import add_adaptive_options, exported_exits
+
 
 def add_parser(kinds: Any) -> None:
     parser = kinds.add_parser(
@@ -28,6 +30,7 @@ def add_parser(kinds: Any) -> None:
     parser.add_argument(
         "--text-file", type=Path, help="texts, one a line, to compare the two models on; odd ones are added"
     )
+    add_adaptive_options(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
     parser.add_argument(
         "--overwrite",
@@ -52,8 +55,15 @@ def run(args: argparse.Namespace) -> int:
             raise InputError("--json: expected a file outside the folder of --out, which holds versions alone")
         refuse_existing(args.json, overwrite=args.overwrite, file=True)
     texts = read_check_texts(args.text_file)
+    task = load_task(args.run_folder)
     report = export_saved_model(
-        load_task(args.run_folder), args.out, version=args.version, texts=texts, overwrite=args.overwrite
+        task,
+        args.out,
+        version=args.version,
+        texts=texts,
+        adaptive=args.adaptive,
+        exits=exported_exits(args, task),
+        overwrite=args.overwrite,
     )
     figures = dataclasses.asdict(report)
     path = args.out / str(report.version)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from albert_tf.cli.depth_options import add_depth_options, choose_depth
 from albert_tf.cli.glue_predictions import print_predictions
 from albert_tf.cli.predict_input import check_texts, chunks, example_at
 from albert_tf.cli.predict_tasks import PREDICT_TASKS, PredictTask, Record
@@ -18,6 +19,7 @@ from albert_tf.cli.task_options import (
     set_pipeline_options,
 )
 from albert_tf.errors import InputError
+from albert_tf.inference.depth import DepthCounter
 
 
 def add_parser(subparsers: Any) -> None:
@@ -54,6 +56,7 @@ def add_parser(subparsers: Any) -> None:
         "--jsonl", action="store_true", help="print JSON lines: the input's own fields, and all of the answer"
     )
     parser.add_argument("--threads", type=int, default=1, help="CPU threads for a .tflite file (default 1)")
+    add_depth_options(parser)
     add_options(parser, (*EXAMPLE_OPTIONS, *PIPELINE_OPTIONS, GLUE_TEST_OPTION))
     parser.set_defaults(run=run)
 
@@ -69,7 +72,9 @@ def run(args: argparse.Namespace) -> int:
             f"{args.model}: predict takes models of the tasks {', '.join(PREDICT_TASKS)}, this one is for {runner.task}; "
             "use it from Python"
         )
-    task, pipeline = PREDICT_TASKS[runner.task], pipeline_of(runner)
+    choose_depth(args, runner)
+    counter = DepthCounter(runner)
+    task, pipeline = PREDICT_TASKS[runner.task], pipeline_of(counter)
     set_pipeline_options(pipeline, args, runner.task)
     options = given_options(args, EXAMPLE_OPTIONS, runner.task)
     if given_options(args, (GLUE_TEST_OPTION,), runner.task):
@@ -87,6 +92,8 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.flush()
     if not answered:
         raise InputError(f"{args.file or 'standard input'}: expected texts, one a line; found none")
+    if counter.mean_depth is not None:
+        print(f"albert-tf: {counter.mean_depth:.2f} passes in the mean", file=sys.stderr)
     return 0
 
 

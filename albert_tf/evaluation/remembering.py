@@ -29,6 +29,10 @@ class RememberingRunner:
     def required_tokenizer(self) -> AlbertTokenizer:
         return self.runner.required_tokenizer
 
+    def forget(self) -> None:
+        """Makes the next rows be run, also if they are the same list."""
+        self._rows = None
+
     def run_rows(self, rows: Sequence[Packed]) -> list[Outputs]:
         if rows is not self._rows:
             self._rows, self._outputs = rows, self.runner.run_rows(rows)

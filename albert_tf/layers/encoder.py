@@ -1,5 +1,6 @@
 """The encoder: a loop over `AlbertConfig.block_schedule`. Parameter sharing is this loop and nothing else."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -22,7 +23,14 @@ class AlbertEncoder(ConfiguredLayer):
         config: `config.block_schedule` names the attention and feed-forward block of every step.
         rematerialize: keep only each block's input for the backward pass and compute its inside again there. Sharing
             saves weights, not activations: at long sequences they are most of the training memory.
+
+    Attributes:
+        drawn_depth: in training, gives the number of layers to run, int32 scalar, from 1: the others are passed over, and
+            every depth learns to be the last (LayerDrop of the top layers: Fan et al., 2020, section 3.2, trains for it by
+            single layers). None: all of them.
     """
+
+    drawn_depth: Callable[[], Any] | None = None
 
     def __init__(self, config: AlbertConfig, *, rematerialize: bool = False, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
@@ -45,17 +53,24 @@ class AlbertEncoder(ConfiguredLayer):
     def call(self, x: Any, padding_mask: Any, training: bool | None = None) -> list[Any]:
         """(B, S, H) and the mask (B, S) → the output of every step, each (B, S, H); the last is the encoder's."""
         bias = attention_bias(padding_mask)
+        depth = self.drawn_depth() if training and self.drawn_depth is not None else None
         outputs = []
-        for attention_index, feed_forward_index in self.config.block_schedule:
-            attention = self.attention_blocks[attention_index]
-            feed_forward = self.feed_forward_blocks[feed_forward_index]
-            if self.rematerialize and training:
-                x = _recomputed(attention, x, bias, *attention.seeds(training))
-                x = _recomputed(feed_forward, x, *feed_forward.seeds(training))
+        for number, step in enumerate(self.config.block_schedule):
+            if depth is None:
+                x = self._step(step, x, bias, training)
             else:
-                x = feed_forward(attention(x, bias, training=training), training=training)
+                is_run = number // self.config.num_inner_repetitions < depth
+                x = ops.cond(is_run, lambda x=x, step=step: self._step(step, x, bias, training), lambda x=x: x)
             outputs.append(x)
         return outputs
+
+    def _step(self, step: tuple[int, int], x: Any, bias: Any, training: bool | None) -> Any:
+        """One step of the schedule, (B, S, H) → (B, S, H)."""
+        attention, feed_forward = self.attention_blocks[step[0]], self.feed_forward_blocks[step[1]]
+        if self.rematerialize and training:
+            x = _recomputed(attention, x, bias, *attention.seeds(training))
+            return _recomputed(feed_forward, x, *feed_forward.seeds(training))
+        return feed_forward(attention(x, bias, training=training), training=training)
 
     def compute_output_shape(self, x_shape: Any, padding_mask_shape: Any) -> list[Any]:
         return [x_shape] * len(self.config.block_schedule)

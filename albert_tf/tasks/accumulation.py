@@ -30,6 +30,10 @@ class AccumulatingModel(FitModel):
         """The sum of the examples' shares: 1 for a whole batch, less for a replica's part of one."""
         raise NotImplementedError
 
+    def training_outputs(self, x: Any) -> Any:
+        """What `compute_loss` is given for a batch."""
+        return self(x, training=True)
+
     def train_step(self, *args: Any) -> Any:
         """Keras hook: one update from one batch. Of other backends, whose steps take their state too, it is Keras's own."""
         if keras.backend.backend() != "tensorflow":
@@ -51,7 +55,7 @@ class AccumulatingModel(FitModel):
     def _gradients(self, x: Any, y: Any) -> tuple[Any, list[Any]]:
         """The loss of some examples, and its gradients times the optimizer's loss scale: None for what has no part in it."""
         with tf.GradientTape() as tape:
-            loss = self.compute_loss(x, y, self(x, training=True))
+            loss = self.compute_loss(x, y, self.training_outputs(x))
             scaled = self.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled, [variable.value for variable in self.trainable_variables])
         return loss, [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]

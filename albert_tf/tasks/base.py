@@ -1,10 +1,9 @@
 """What every task is: a backbone, a head, a tokenizer and the settings that belong to them, saved and loaded as one."""
 
 import dataclasses
-import functools
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -19,18 +18,18 @@ from albert_tf.conversion.assign import assign
 from albert_tf.conversion.checkpoint import Checkpoint, unnamed_labels
 from albert_tf.data.batching import sorted_batches
 from albert_tf.data.pipeline import SCALE
-from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
 from albert_tf.inference.runner import Outputs
 from albert_tf.layers.low_rank import stored_weights
 from albert_tf.presets import load_checkpoint, load_tokenizer, save_preset
-from albert_tf.tasks.accumulation import AccumulatingModel, refuse_weights
+from albert_tf.tasks.accumulation import refuse_weights
+from albert_tf.tasks.depth import DepthModel, depth_weighted
 from albert_tf.tasks.heads import new_pooler
 from albert_tf.tokenization.packing import Packed, pad_batch
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 
-class AlbertTask(AccumulatingModel):
+class AlbertTask(DepthModel):
     """A functional Keras model with a backbone and a tokenizer.
 
     A subclass builds its head in the constructor and names the constructor's arguments in `settings`.
@@ -197,14 +196,15 @@ class AlbertTask(AccumulatingModel):
         return self.required_tokenizer.encode_batch(texts, pairs)
 
     def run_rows(self, rows: Sequence[Packed], *, batch_size: int = 32) -> list[Outputs]:
-        """`device_outputs` of each row of token ids and segment ids, in order, computed in batches of like length.
+        """`device_outputs` of each row of token ids and segment ids, in order, computed in batches of like length; as
+        deep as `choose_depth` was told, with `depth` among them where the model exits early.
 
         Those in `token_outputs` are as long as the row.
         """
         pad_id = self.required_tokenizer.vocabulary.pad_id
         results: list[Any] = [None] * len(rows)
         for indices in sorted_batches([len(token_ids) for token_ids, _ in rows], batch_size):
-            batch = self._infer(pad_batch([rows[i] for i in indices], pad_id))
+            batch = self.infer_batch(pad_batch([rows[i] for i in indices], pad_id))
             arrays = {name: np.asarray(output) for name, output in batch.items()}
             for place, index in enumerate(indices):
                 length = len(rows[index][0])
@@ -213,17 +213,6 @@ class AlbertTask(AccumulatingModel):
                     for name, array in arrays.items()
                 }
         return results
-
-    @functools.cached_property
-    def _infer(self) -> Callable[[Any], Any]:
-        """`device_outputs` without dropout, as one graph for all batch sizes and lengths (`predict` traces several)."""
-        inputs = {name: tf.TensorSpec((None, None), tf.int32) for name in (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)}
-
-        def infer(batch: dict[str, Any]) -> dict[str, Any]:
-            sequence_output = self.backbone(batch, training=False)["sequence_output"]
-            return self.row_outputs(sequence_output, batch[SEGMENT_IDS], batch[PADDING_MASK])
-
-        return tf.function(infer).get_concrete_function(inputs)
 
     def training_losses(self, targets: dict[str, Any], outputs: Any) -> Any:
         """The published loss of each example (B,), from the targets of its name in `albert_tf.training.tasks`."""
@@ -249,7 +238,7 @@ class AlbertTask(AccumulatingModel):
                 f"{type(self).__name__}.training_losses; or compile with a loss"
             )
         try:
-            losses = self.training_losses(dict(y), y_pred)
+            losses = self.losses_of(dict(y), y_pred)
         except KeyError as error:
             raise InputError(f"targets: expected {error.args[0]!r} among them, got {', '.join(map(str, y))}") from error
         if SCALE in y:
@@ -257,6 +246,16 @@ class AlbertTask(AccumulatingModel):
         if self.accumulated_parts > 1 or tf.distribute.get_strategy().num_replicas_in_sync > 1:
             raise InputError(f"targets: expected {SCALE!r} among them, each example's share in the whole batch")
         return ops.mean(losses)
+
+    def losses_of(self, targets: dict[str, Any], outputs: Any) -> Any:
+        """`training_losses`, of all depths together where the outputs of each are there."""
+        self.note_figures(targets, outputs[-1] if isinstance(outputs, list) else outputs)
+        if not isinstance(outputs, list):
+            return self.training_losses(targets, outputs)
+        return depth_weighted([self.training_losses(targets, one) for one in outputs])
+
+    def note_figures(self, targets: dict[str, Any], outputs: Any) -> None:
+        """Updates what is shown of a training beside its loss."""
 
     def loss_share(self, y: Any) -> Any:
         return ops.sum(y[SCALE]) if SCALE in y else ops.ones(())

@@ -12,7 +12,9 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.config import AlbertConfig
 from albert_tf.data.schema import is_label
 from albert_tf.errors import InputError
+from albert_tf.inference.depth import ExitSettings
 from albert_tf.parameters import backbone_weight_shapes
+from albert_tf.tasks.depth import DepthModel, at_depth
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,9 +35,11 @@ def new_pooler(config: AlbertConfig, source: str) -> dict[str, np.ndarray]:
 
 
 def pooled_head(
-    backbone: AlbertBackbone, outputs: int, classifier_dropout: float, name: str
+    backbone: AlbertBackbone, outputs: int, classifier_dropout: float, name: str, exits: ExitSettings | None = None
 ) -> tuple[Any, keras.layers.Dense]:
     """The published head of text tasks: pooled output → dropout → dense.
+
+    With `exits` whose heads are "own", the dense layer holds those of all passes side by side.
 
     Returns:
         The symbolic outputs, float32 (B, outputs), and the dense layer, called `name`.
@@ -48,8 +52,17 @@ def pooled_head(
     if backbone.pooler is None:
         raise InputError("expected a backbone with pooler=True, got one without")
     dropout = keras.layers.Dropout(checked_dropout(classifier_dropout), dtype=backbone.policy, name="head_dropout")
-    dense = head_dense(backbone, outputs, name)
-    return dense(dropout(backbone(backbone.input)["pooled_output"])), dense
+    depths = backbone.config.num_layers if exits is not None and exits.heads == "own" else 1
+    dense = head_dense(backbone, outputs * depths, name)
+    return at_depth(dense(dropout(backbone(backbone.input)["pooled_output"])), outputs, None), dense
+
+
+def pooled_outputs(
+    task: DepthModel, dense: keras.layers.Dense, sequence_output: Any, outputs: int, depth: int | None, training: bool
+) -> Any:
+    """What a `pooled_head` puts out, float32 (B, outputs), from the vectors (B, S, H) after pass number `depth`."""
+    pooled = task.get_layer("head_dropout")(task.backbone.pool(sequence_output), training=training)
+    return at_depth(dense(pooled), outputs, depth)
 
 
 def head_dense(backbone: AlbertBackbone, outputs: int, name: str) -> keras.layers.Dense:

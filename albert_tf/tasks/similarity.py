@@ -10,8 +10,10 @@ from keras import ops
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.data.schema import PADDING_MASK
 from albert_tf.errors import InputError
+from albert_tf.inference.depth import ExitSettings
 from albert_tf.inference.similarity import EMBEDDING, OBJECTIVES, POOLINGS, SimilarityPipeline
 from albert_tf.tasks.base import AlbertTask
+from albert_tf.tasks.depth import exit_settings
 from albert_tf.tasks.heads import checked_labels, head_dense
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
@@ -36,6 +38,7 @@ class AlbertTextEmbedder(AlbertTask):
         max_score: for "cosine", the score of two texts that mean the same; 5 in STS.
         scale: for "contrastive", what cosines are multiplied by: one by the temperature.
         labels: for "softmax", the labels of pairs.
+        exits: when the embedding is settled before the last pass; what is trained is then trained after every pass.
 
     Raises:
         InputError: unusable settings, or a tokenizer of another vocabulary.
@@ -44,6 +47,7 @@ class AlbertTextEmbedder(AlbertTask):
     task = "similarity"
     head_settings = ("pooling", "projection_dim", "labels")
     uses_pooler = False
+    exit_rules = ("tolerance",)
 
     def __init__(
         self,
@@ -57,6 +61,7 @@ class AlbertTextEmbedder(AlbertTask):
         max_score: float = 5.0,
         scale: float = 20.0,
         labels: Sequence[str] | None = None,
+        exits: ExitSettings | dict[str, Any] | None = None,
         name: str = "sentence_encoder",
     ) -> None:
         for setting, value, known in (("pooling", pooling, POOLINGS), ("objective", objective, OBJECTIVES)):
@@ -80,13 +85,18 @@ class AlbertTextEmbedder(AlbertTask):
         self.embedding_dim = projection_dim or backbone.config.hidden_dim
         self.pooling, self.normalize, self.objective = pooling, normalize, objective
         self.max_score, self.scale = max_score, scale
+        self.exits = exit_settings(exits, type(self))
+        if self.exits is not None and self.exits.heads == "own":
+            raise InputError(
+                "exits: heads: an embedding has no head of its own for each pass; expected shared, got own"
+            )
         self.labels: tuple[str, ...] = names
         if names:
             self.pair_classifier = head_dense(backbone, len(names), "pair_classifier")
             self.pair_classifier.build((None, 3 * self.embedding_dim))
 
     def settings(self) -> dict[str, Any]:
-        return {
+        own = {
             "pooling": self.pooling,
             "normalize": self.normalize,
             "projection_dim": self.projection_dim,
@@ -95,13 +105,21 @@ class AlbertTextEmbedder(AlbertTask):
             "scale": self.scale,
             "labels": list(self.labels),
         }
+        return own if self.exits is None else own | {"exits": self.saved_exits}
 
-    def device_outputs(self, sequence_output: Any, padding_mask: Any) -> dict[str, Any]:
-        """`embedding`, float32 (B, D)."""
+    def head_outputs(self, sequence_output: Any, padding_mask: Any, depth: int | None, training: bool) -> Any:
         embedded = _pooled(sequence_output, padding_mask, self.pooling)
-        if self.projection is not None:
-            embedded = self.projection(embedded)
+        return embedded if self.projection is None else self.projection(embedded)
+
+    def device_outputs(self, sequence_output: Any, padding_mask: Any, depth: Any = None) -> dict[str, Any]:
+        """`embedding`, float32 (B, D); one head is that of all passes."""
+        embedded = self.head_outputs(sequence_output, padding_mask, None, False)
         return {EMBEDDING: _of_length_1(embedded) if self.normalize else embedded}
+
+    def change(self, outputs: dict[str, Any], before: dict[str, Any]) -> Any:
+        """1 - cosine of the embeddings."""
+        now, then = (_of_length_1(found[EMBEDDING]) for found in (outputs, before))
+        return 1.0 - ops.sum(now * then, axis=-1)
 
     def training_losses(self, targets: dict[str, Any], outputs: Any) -> Any:
         """float (B,), from the embeddings (B · rows, D), in which an example's rows stand together.

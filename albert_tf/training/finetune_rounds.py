@@ -22,6 +22,7 @@ from albert_tf.training.checkpoints import Progress, folder_checksum, has_state,
 from albert_tf.training.compiling import compile_model
 from albert_tf.training.distribution import ONE_DEVICE, Devices
 from albert_tf.training.optimizers import AdamW
+from albert_tf.training.random_depth import draw_depths
 from albert_tf.training.rounds import DivergedError, Rounds
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_folder import BEST_FOLDER, STATE_FILE, TENSORBOARD_FOLDER
@@ -96,6 +97,8 @@ def train_rounds(
     with devices.scope():
         optimizer = AdamW(schedule, run.weight_decay, rate_factors=factors, global_clipnorm=run.clip_norm or None)
         compile_model(model, optimizer, precision=run.precision, accumulate=run.accumulate, jit=run.jit)
+    if run.random_depth is not None:
+        draw_depths(model.backbone.encoder, run.random_depth, run.seed, optimizer)
     progress = Progress(data=_digest(rows, valid))
     if has_state(work / STATE_FILE):
         progress = _resumed(work, model, progress.data, report)

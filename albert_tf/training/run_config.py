@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any, ClassVar, Self
 
 from albert_tf.errors import InputError
+from albert_tf.inference.depth import HEADS, ExitSettings
 from albert_tf.training.recipes import RECIPE_HELP, recipe_fields
 from albert_tf.training.settings import PRECISIONS, STRATEGIES, Settings, flag
 
@@ -18,6 +19,7 @@ class RunConfig(Settings):
     Attributes:
         task: the task's name on the command line, a key of `albert_tf.training.finetune.TASKS`.
         metrics: the figures that can pick the best weights, the usual one first.
+        exit_rules: how the task's models can exit early; none for a task without.
 
     Raises:
         InputError: a value that cannot be used, by field; neither or both of `source` and `from_scratch`.
@@ -25,6 +27,7 @@ class RunConfig(Settings):
 
     task: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]
+    exit_rules: ClassVar[tuple[str, ...]] = ()
 
     train: str = flag(dataclasses.MISSING, "training file: .tsv, .csv or .jsonl")
     valid: str | None = flag(None, "validation file; without one the last weights are kept")
@@ -62,6 +65,19 @@ class RunConfig(Settings):
     )
     lora_alpha: float | None = flag(None, "additions count alpha / rank times; default: the rank")
     lora_layers: str = flag("query-value", "which matrices get additions", choices=LOW_RANK_LAYERS)
+    random_depth: int | None = flag(
+        None, "each step runs a number of layers drawn from N to all, so that the model answers at any such depth"
+    )
+    early_exit: str | None = flag(
+        None,
+        "train an answer after every pass, so that the model stops where it is settled: patience, confidence or entropy; "
+        "regression and similarity: tolerance",
+    )
+    exit_patience: int | None = flag(None, "settled passes in a row that end a run; default: 2 for patience, else 1")
+    exit_threshold: float | None = flag(
+        None, "confidence above, entropy or change below which a pass is settled (default 0.95, 0.2, 0.05)"
+    )
+    exit_heads: str = flag("shared", "one head for every pass, or a small one for each", choices=HEADS)
     patience: int | None = flag(None, "stop after so many validations that are not better; default: never")
     validate_every: int | None = flag(None, "steps between validations; default: once an epoch")
     # Of losses and errors the lowest value is the best, of others the highest.
@@ -84,6 +100,9 @@ class RunConfig(Settings):
             self.check_range(name, 0.0, open_low=True)
         for name in ("steps", "batch_size", "batch_tokens", "accumulate", "lora_rank", "patience", "validate_every"):
             self.check_range(name, 1)
+        for name in ("random_depth", "exit_patience"):
+            self.check_range(name, 1)
+        self.check_range("exit_threshold", 0.0)
         self.check_range("max_length", 3)
         for name in ("warmup", "hidden_dropout", "attention_dropout"):
             self.check_range(name, 0.0, 1.0)
@@ -93,6 +112,7 @@ class RunConfig(Settings):
         self.check_range("lora_alpha", 0.0, open_low=True)
         self.check_range("layer_decay", 0.0, 1.0, open_low=True, closed_high=True)
         self._check_combinations()
+        self._check_exits()
 
     def _check_combinations(self) -> None:
         if self.patience is not None and self.valid is None:
@@ -106,11 +126,36 @@ class RunConfig(Settings):
             raise InputError("--lora-alpha goes with --lora-rank")
         if self.lora_rank is not None and numbered:
             raise InputError(f"--freeze {self.freeze}: --lora-rank freezes all layers already; leave it out")
+        if self.random_depth is not None and self.rematerialize:
+            raise InputError(
+                "--random-depth does not go with --rematerialize: TensorFlow cannot recompute a layer that may not run"
+            )
         if self.jit and (self.accumulate > 1 or self.batch_tokens is not None):
             other = "--accumulate" if self.accumulate > 1 else "--batch-tokens"
             raise InputError(
                 f"--jit does not go with {other}: XLA compiles every size of a batch or part anew; leave one out"
             )
+
+    def _check_exits(self) -> None:
+        given = (self.exit_patience, self.exit_threshold) != (None, None) or self.exit_heads != "shared"
+        if self.early_exit is None:
+            if given:
+                raise InputError("--exit-patience, --exit-threshold and --exit-heads go with --early-exit RULE")
+            return
+        if self.early_exit not in self.exit_rules:
+            known = f"expected one of {', '.join(self.exit_rules)}" if self.exit_rules else "leave it out"
+            raise InputError(f"--early-exit {self.early_exit}: not for {self.task}; {known}")
+        if self.exit_threshold is not None and self.early_exit == "patience":
+            raise InputError("--exit-threshold: --early-exit patience asks for equal labels alone; leave it out")
+        if self.random_depth is not None:
+            raise InputError("--early-exit trains every depth in each step already; leave --random-depth out")
+
+    @property
+    def exits(self) -> ExitSettings | None:
+        """When the model's answers are settled before the last pass; None for a model that makes all."""
+        if self.early_exit is None:
+            return None
+        return ExitSettings(self.early_exit, self.exit_patience, self.exit_threshold, self.exit_heads)
 
     @classmethod
     def of(cls, **given: Any) -> Self:

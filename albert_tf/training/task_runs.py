@@ -57,6 +57,7 @@ class ClassificationRun(GlueRun):
     """Settings of a text classifier's run."""
 
     task: ClassVar[str] = "classification"
+    exit_rules: ClassVar[tuple[str, ...]] = ("patience", "confidence", "entropy")
     metrics: ClassVar[tuple[str, ...]] = ("accuracy", "f1", "macro_f1", "matthews_correlation", "loss")
 
     label_file: str | None = flag(None, "labels in the order wanted, one a line; default: those found, sorted")
@@ -97,6 +98,7 @@ class RegressionRun(GlueRun):
     """Settings of a text regressor's run."""
 
     task: ClassVar[str] = "regression"
+    exit_rules: ClassVar[tuple[str, ...]] = ("tolerance",)
     metrics: ClassVar[tuple[str, ...]] = ("spearman", "pearson", "loss", "mean_absolute_error")
 
     best_metric: str = flag(
@@ -136,6 +138,7 @@ class SimilarityRun(RunConfig):
     """Settings of a sentence encoder's run."""
 
     task: ClassVar[str] = "similarity"
+    exit_rules: ClassVar[tuple[str, ...]] = ("tolerance",)
     correlations: ClassVar[tuple[str, ...]] = ("spearman", "pearson")
     retrieval: ClassVar[tuple[str, ...]] = ("mean_reciprocal_rank", "recall_at_1", "recall_at_5", "recall_at_10")
     metrics: ClassVar[tuple[str, ...]] = correlations + retrieval

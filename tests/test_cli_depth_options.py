@@ -1,0 +1,100 @@
+"""Depth on the command line: from finetune to predict on a file, and wrong use in one line."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import albert_tf, assert_refused
+from tiny_data import TinyFiles, flags, read_json, tiny_run
+
+TEXT = "ice and snow and frost"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("depth")
+
+
+@pytest.fixture(scope="module")
+def deeper(tiny_files: TinyFiles, folder: Path) -> TinyFiles:
+    """Files for a model of three layers."""
+    shape = json.loads(tiny_files.shape.read_text(encoding="utf-8")) | {"num_layers": 3}
+    (folder / "shape.json").write_text(json.dumps(shape), encoding="utf-8")
+    return dataclasses.replace(tiny_files, shape=folder / "shape.json")
+
+
+def means(lines: str) -> float:
+    """The mean depth that `predict` says."""
+    return float(lines.removeprefix("albert-tf: ").split()[0])
+
+
+def test_early_exit_from_training_to_a_file(
+    deeper: TinyFiles, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, run = albert_tf(capsys), folder / "run"
+    words = flags(tiny_run(deeper, run, epochs=4.0))
+    done = command(*words, "--early-exit", "confidence", "--exit-threshold", 0.8)
+    assert done.code == 0, done.err
+    exits = read_json(run / "task.json")["settings"]["exits"]
+    assert exits == {"rule": "confidence", "patience": 1, "threshold": 0.8, "heads": "shared"}
+
+    file = folder / "seasons.tflite"
+    done = command("export", "tflite", run, "--recipe", "float32", "--out", file, "--json", folder / "report.json")
+    assert done.code == 0 and "mean depth" in done.out, done.err
+    assert read_json(folder / "report.json")["depth"]["same_depth"] == 1.0
+    for model in (run, file):
+        for words, depth in ((("--exit-threshold", 0), 1), (("--exit-threshold", 1), 3), (("--passes", 1), 1)):
+            done = command("predict", model, "--text", TEXT, *words)
+            assert (done.code, means(done.err)) == (0, depth)
+            assert done.out.split("\t")[0] in ("cold", "warm")
+            figures = folder / "figures.json"
+            done = command("evaluate", model, "--data", deeper.dev, *words, "--json", figures, "--overwrite")
+            assert done.code == 0 and read_json(figures)["mean_depth"] == depth
+    assert_refused(command("predict", file, "--text", TEXT, "--passes", 4), "expected 1 to 3, the passes of this model")
+    done = command("export", "tflite", run, "--form", "unrolled", "--out", folder / "no.tflite")
+    assert_refused(done, "unrolled files have every pass written out", "--adaptive none")
+    done = command("export", "tflite", run, "--adaptive", "none", "--exit-patience", 2, "--out", folder / "no.tflite")
+    assert_refused(done, "go with --adaptive exits, not none")
+    assert not (folder / "no.tflite").exists()
+
+
+def test_random_depth_from_training_to_a_file(
+    deeper: TinyFiles, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, run = albert_tf(capsys), folder / "random"
+    done = command(*flags(tiny_run(deeper, run, epochs=2.0)), "--random-depth", 1)
+    assert done.code == 0, done.err
+    files: dict[str, Any] = {name: folder / f"{name}.tflite" for name in ("plain", "passes")}
+    assert command("export", "tflite", run, "--out", files["plain"]).code == 0
+    assert command("export", "tflite", run, "--adaptive", "passes", "--out", files["passes"]).code == 0
+    for passes in (1, 2, 3):
+        answers = [command("predict", one, "--text", TEXT, "--passes", passes) for one in (run, files["passes"])]
+        assert [done.code for done in answers] == [0, 0]
+        first, second = (done.out.split("\t") for done in answers)
+        assert first[0] == second[0] and float(first[1]) == pytest.approx(float(second[1]), abs=0.02)
+    done = command("predict", files["plain"], "--text", TEXT, "--passes", 1)
+    assert_refused(done, "always makes all passes", "--adaptive passes")
+    done = command("predict", run, "--text", TEXT, "--exit-patience", 1)
+    assert_refused(done, "does not exit early", "--early-exit")
+    done = command("export", "tflite", run, "--exit-patience", 1, "--out", folder / "no.tflite")
+    assert_refused(done, "no early exits; give --exit-rule too")
+    served = folder / "served"
+    assert (
+        command("export", "saved-model", run, "--adaptive", "exits", "--exit-rule", "entropy", "--out", served).code
+        == 0
+    )
+
+
+def test_wrong_use_is_told_in_one_line(deeper: TinyFiles, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command, words = albert_tf(capsys), flags(tiny_run(deeper, folder / "never"))
+    assert_refused(command(*words, "--early-exit", "mood"), "--early-exit mood", "patience, confidence, entropy")
+    done = command(*words, "--random-depth", 9)  # known when the model is there
+    assert done.code == 2 and "expected 1 to 3, the layers of this model; got 9" in done.err
+    assert_refused(command(*words, "--exit-heads", "own"), "go with --early-exit RULE")
+    tagging = ("finetune", "tagging", "--train", deeper.train, "--from", folder, "--out", folder / "never")
+    assert_refused(
+        command(*tagging, "--early-exit", "patience"), "--early-exit patience: not for tagging; leave it out"
+    )
+    assert not (folder / "never").exists()
