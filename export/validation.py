@@ -246,8 +246,8 @@ def _compared(
     if exits:
         for runner in runners:
             runner.forget()
-        depths = [runner.run_rows(prepared.rows) for runner in runners]
-        depth = depth_report(*depths, task.backbone.config.num_layers)
+        from_file, from_keras = (runner.run_rows(prepared.rows) for runner in runners)
+        depth = depth_report(from_file, from_keras, task.backbone.config.num_layers)
     if examples is None:
         return comparison, {}, depth
     # A file of fixed length may cut what the model reads whole: its metrics are to tell.

@@ -11,6 +11,7 @@ from tiny_exports import BASE, LABELS, MAX_LENGTH, random_inputs
 from tiny_models import TINY, example_inputs, named_weights, randomize
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.conversion.checkpoint import settings_in_weights
 from albert_tf.errors import InputError
 from albert_tf.inference.depth import DepthChoice, ExitSettings
 from albert_tf.tasks.classification import AlbertTextClassifier
@@ -194,6 +195,8 @@ def test_saved_and_read_again(tmp_path: Any) -> None:
     assert again.exits == exits
     for ours, theirs in zip(model.run_rows(ROWS), again.run_rows(ROWS), strict=True):
         np.testing.assert_array_equal(ours["probabilities"], theirs["probabilities"])
+    with_shared = AlbertTextClassifier.from_pretrained(tmp_path / "model", exits={"rule": "entropy"})
+    assert with_shared.head_is_new and not again.head_is_new
     model.save(tmp_path / "model.keras")
     import keras
 
@@ -213,3 +216,15 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(InputError, match="does not exit early"):
         model.choose_depth(DepthChoice(patience=2))
     assert AlbertTokenClassifier.exit_rules == ()
+
+
+def test_other_systems_get_the_head_of_the_last_pass() -> None:
+    model = new_model("classification", {"rule": "confidence", "heads": "own"})
+    weights, notes = settings_in_weights(
+        {name: np.asarray(value) for name, value in model.named_weights().items()},
+        {"task": "classification", "settings": model.settings()},
+        ("labels",),
+    )
+    np.testing.assert_array_equal(weights["classifier/kernel"], np.asarray(model.classifier.kernel)[:, -3:])
+    np.testing.assert_array_equal(weights["classifier/bias"], np.asarray(model.classifier.bias)[-3:])
+    assert any("but the last are left out" in note for note in notes) and any("exits = " in note for note in notes)

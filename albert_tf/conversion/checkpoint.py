@@ -171,7 +171,8 @@ def settings_in_weights(
 
     Returns:
         The weights, those of a classifier's head divided by its temperature, as logits are: so they give the same
-        probabilities without one. And in words the settings that are in the weights or left out.
+        probabilities without one; of heads for every pass that of the last. And in words the settings that are in the
+        weights or left out.
     """
     settings = dict((task or {}).get("settings", {}))
     notes = []
@@ -180,6 +181,12 @@ def settings_in_weights(
         head = {name: weight for name, weight in weights.items() if _part(name) == "classifier"}
         weights = weights | {name: weight / np.float32(temperature) for name, weight in head.items()}
         notes.append(f"the temperature {temperature:g} is in the head: its weights are divided by it")
+    if (settings.get("exits") or {}).get("heads") == "own":
+        size = len(settings.get("labels") or [None])
+        weights = weights | {
+            name: values[..., -size:] for name, values in weights.items() if _part(name) == "classifier"
+        }
+        notes.append("the heads of all passes but the last are left out")
     left = {name: value for name, value in settings.items() if name not in kept and value not in (None, [])}
     if left.get("classifier_dropout") == _USUAL_DROPOUT:
         del left["classifier_dropout"]

@@ -180,12 +180,12 @@ class DepthCounter:
 
 
 def _whole(name: str, value: Any) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool) or not 1 <= value <= _MOST:
+    if not isinstance(value, Integral) or isinstance(value, bool) or not 1 <= int(value) <= _MOST:
         raise InputError(f"{name}: expected a whole number of at least 1, got {value!r}")
     return int(value)
 
 
 def _number(name: str, value: Any) -> float:
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value < math.inf:
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < math.inf:
         raise InputError(f"{name}: expected a number of at least 0, got {value!r}")
     return float(value)

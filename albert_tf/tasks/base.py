@@ -168,7 +168,9 @@ class AlbertTask(DepthModel):
         """Whether the checkpoint's head is this model's: by what is saved with it, else by names and shapes."""
         if saved_settings is not None:
             own = self.settings()
-            return all(_same_meaning(saved_settings.get(name), own[name]) for name in self.head_settings)
+            heads = [(settings.get("exits") or {}).get("heads", "shared") for settings in (saved_settings, own)]
+            same = [_same_meaning(saved_settings.get(name), own[name]) for name in self.head_settings]
+            return all(same) and heads[0] == heads[1]
         if checkpoint.task is not None:  # another task's, whatever its shape
             return False
         own_head = {n: tuple(v.shape) for n, v in self.named_weights().items() if n not in checkpoint.backbone_weights}

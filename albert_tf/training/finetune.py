@@ -72,9 +72,7 @@ def finetune(run: RunConfig, *, overwrite: bool = False, report: Callable[[str],
     task = TASKS[run.task]
     train_examples = task.read(run, run.train, report)
     valid_examples = None if run.valid is None else task.read(run, run.valid, report)
-    settings = task.head_settings(run, train_examples)
-    if run.exit_rules:
-        settings["exits"] = run.exits
+    settings = task.head_settings(run, train_examples) | run.exit_settings
     keras.utils.set_random_seed(run.seed)
     with devices.scope():
         model = build_model(run, settings)

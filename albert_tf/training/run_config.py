@@ -151,11 +151,12 @@ class RunConfig(Settings):
             raise InputError("--early-exit trains every depth in each step already; leave --random-depth out")
 
     @property
-    def exits(self) -> ExitSettings | None:
-        """When the model's answers are settled before the last pass; None for a model that makes all."""
-        if self.early_exit is None:
-            return None
-        return ExitSettings(self.early_exit, self.exit_patience, self.exit_threshold, self.exit_heads)
+    def exit_settings(self) -> dict[str, Any]:
+        """The argument of the model that says when its answers are settled; none for a task without exits."""
+        exits = None
+        if self.early_exit is not None:
+            exits = ExitSettings(self.early_exit, self.exit_patience, self.exit_threshold, self.exit_heads)
+        return {"exits": exits} if self.exit_rules else {}
 
     @classmethod
     def of(cls, **given: Any) -> Self:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.errors import InputError
+from albert_tf.inference.depth import PLAIN
 from export.metadata import read_files
 from export.runtime import TFLiteRunner
 from export.runtime_rules import Verdict, verdicts
@@ -94,6 +95,8 @@ class ServedModel:
         class_name = MEDIAPIPE_CLASSES.get(task)
         if class_name is not None and self._verdict(class_name).takes == "yes":
             return "mediapipe", ""
+        if self.runner.adaptive != PLAIN:
+            return None, "the page cannot choose a depth; export the file with --adaptive none"
         if task in WITHOUT_DECODER:
             return None, f"the page reads no answers of {task} by itself"
         litert = self._verdict("LiteRT for the web")
