@@ -15,7 +15,7 @@ import tensorflow as tf
 import albert_tf
 from albert_tf.errors import InputError
 from albert_tf.files import checked_path, refuse_existing, refuse_other_folder, written_whole
-from albert_tf.inference.depth import PLAIN, ExitSettings
+from albert_tf.inference.depth import EXITS, ExitSettings
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.tokenizer import check_texts
 from export.adaptive import checked_adaptive, every_pass
@@ -90,7 +90,7 @@ def export_saved_model(
     refuse_other_folder(path, SAVED_MODEL_FILE, "a SavedModel", overwrite=overwrite)
     task = in_float32(task, exits)
     signatures = SERVED[task.task](task, adaptive).signatures()
-    whole = task if adaptive == PLAIN and task.exits is not None else None
+    whole = task if adaptive != EXITS and task.exits is not None else None
     with written_whole(path, overwrite=overwrite) as temporary, every_pass(whole):
         save(task, signatures, temporary)
         write_extra(task, signatures, temporary / EXTRA_FOLDER, model=folder.resolve().name)

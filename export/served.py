@@ -21,6 +21,7 @@ from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.graph import GraphTokenizer
 from albert_tf.tokenization.packing import Packed, pad_batch
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
+from export.adaptive import EVERY_PASS
 
 SERVING_DEFAULT, TOKENS, PAIRS, EMBED = "serving_default", "tokens", "pairs", "embed"
 AT_DEPTH = "_at_depth"  # at the end of the name of a signature that takes the depth too
@@ -105,7 +106,7 @@ class ServedTask(abc.ABC):
             lambda inputs: task.row_outputs(self.encode(inputs), inputs[SEGMENT_IDS], inputs[PADDING_MASK])
         )
         if adaptive != PLAIN:
-            run = tf.function(task.outputs_at_depth, autograph=False)
+            run = tf.function(lambda inputs, *depth: task.outputs_at_depth(inputs, *depth), autograph=False)
             self._run_at_depth = run.get_concrete_function(_MODEL_INPUTS, *self.depth_inputs.values())
 
     def run(self, inputs: Tensors, depth: Tensors | None = None) -> Tensors:
@@ -128,16 +129,19 @@ class ServedTask(abc.ABC):
             return {name: signature}
 
         def expected(columns: Columns, choice: DepthChoice) -> list[Answer]:
+            before = self.task.depth
             self.task.choose_depth(choice)
             self.runner.depths.clear()
             found = signature.expected(columns)
-            self.task.choose_depth(DepthChoice())
+            self.task.choose_depth(before)
             if self.adaptive != EXITS:
                 return found
             return [answer | {DEPTH: depth} for answer, depth in zip(found, self.runner.depths, strict=True)]
 
-        found = {name: dataclasses.replace(signature, expected=lambda columns: expected(columns, DepthChoice()))}
-        choice = DepthChoice((1 + self.task.backbone.config.num_layers) // 2)
+        # Without exits in the signature, a model that has some is compared without.
+        own = EVERY_PASS if self.adaptive != EXITS and self.task.exits is not None else DepthChoice()
+        found = {name: dataclasses.replace(signature, expected=lambda columns: expected(columns, own))}
+        choice = dataclasses.replace(own, num_passes=(1 + self.task.backbone.config.num_layers) // 2)
         chosen = {one: value[0] for one, value in choice.inputs(self.adaptive).items()}
         found[("texts" if name == SERVING_DEFAULT else name) + AT_DEPTH] = Signature(
             signature.answer,

@@ -255,10 +255,11 @@ def _compared(
     if whole.rows == prepared.rows:
         whole = prepared
     evaluate = EVALUATIONS[task.task]
-    figures = [
-        evaluate(pipeline, examples, rows, "examples")
-        for pipeline, rows in zip(pipelines, (prepared, whole), strict=True)
-    ]
+    with every_pass(task if task.exits is not None and not exits else None):
+        figures = [
+            evaluate(pipeline, examples, rows, "examples")
+            for pipeline, rows in zip(pipelines, (prepared, whole), strict=True)
+        ]
     return comparison, _metric_pairs(task, *figures), depth
 
 

@@ -74,7 +74,8 @@ def plain_model() -> Any:
 @functools.cache
 def exported(name: str, recipe: str = "float32") -> TFLiteRunner:
     path = Path(FOLDER.name) / f"{name}-{recipe}.tflite"
-    export_tflite(model(name), path, recipe=recipe, measure=False)
+    # Random weights of a regressor are worse to round than trained ones: this is about where files exit.
+    export_tflite(model(name), path, recipe=recipe, measure=False, force=recipe != "float32")
     return TFLiteRunner(path)
 
 
@@ -119,9 +120,12 @@ def _moved(task: Any, choice: DepthChoice, by: float) -> DepthChoice:
 @pytest.mark.parametrize("name", MODELS)
 def test_an_int8_file_exits_where_keras_does_or_by_what_its_numbers_say(name: str) -> None:
     file, keras = exported(name, "dynamic_int8"), model(name)
-    depths = [[int(outputs["depth"]) for outputs in runner.run_rows(ROWS)] for runner in (file, keras)]
-    assert np.mean(np.equal(*depths)) >= 0.8, depths
-    assert len(set(depths[1])) > 1 or name == "similarity"
+    choices = [DepthChoice(threshold=threshold) for threshold in (0.005, 0.02, 0.1, 0.4, 0.6, 0.8, 0.95)]
+    depths = [
+        [int(outputs["depth"]) for choice in choices for outputs in run(runner, ROWS, choice)]
+        for runner in (file, keras)
+    ]
+    assert len(set(depths[1])) > 1 and np.mean(np.equal(*depths)) >= 0.85, depths
 
 
 def test_the_report_and_the_default_are_those_of_the_model(tmp_path: Path) -> None:
@@ -242,6 +246,7 @@ def test_a_saved_model_with_passes(tmp_path: Path) -> None:
     wanted = run(task, task.encode(texts), DepthChoice(2))
     found = loaded.signatures["texts_at_depth"](texts=tf.constant(texts), num_passes=tf.constant(2))
     np.testing.assert_allclose(found["probabilities"], [row["probabilities"] for row in wanted], rtol=1e-4, atol=1e-5)
+    export_saved_model(model("regression"), tmp_path / "passes", adaptive="passes")
     export_saved_model(model("regression"), tmp_path / "whole", adaptive="none")
     whole = tf.saved_model.load(str(tmp_path / "whole" / "1"))
     assert "tokens_at_depth" not in whole.signatures and "depth" not in whole.signatures["tokens"].structured_outputs
