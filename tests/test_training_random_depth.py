@@ -67,6 +67,9 @@ def test_a_step_trains_the_model_of_that_depth(fields: Any) -> None:
     assert float(loss) == pytest.approx(float(expected), rel=1e-5)
     by_name = {v.path: g for v, g in zip(short.trainable_variables, wanted, strict=True)}
     for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
+        if gradient is None:  # of a layer that is not run
+            assert variable.path not in by_name
+            continue
         value = tf.convert_to_tensor(by_name.get(variable.path, tf.zeros(variable.shape)))
         np.testing.assert_allclose(tf.convert_to_tensor(gradient), value, rtol=1e-3, atol=1e-5)
     # Only training is cut short.
