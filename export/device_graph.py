@@ -82,8 +82,8 @@ def convert(
     if not recipe.rewrites_weights:
         return with_shared_buffers(model) if isinstance(length, tuple) or text_input else model
     table, dense = (8 if size == 1 else 4 for size in (recipe.table_bytes or recipe.weight_bytes, recipe.weight_bytes))
-    positions = 32 if recipe.scales_apart else recipe.position_bits
-    bits = WeightBits(dense, table, positions, recipe.block, recipe.computes_in_float, recipe.scales_apart)
+    apart = recipe.scales_apart
+    bits = WeightBits(dense, table, recipe.block, recipe.computes_in_float, apart, compact_tables=not apart)
     return rewrite_weights(model, bits)
 
 

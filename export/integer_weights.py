@@ -28,19 +28,19 @@ class WeightBits:
     Attributes:
         dense: bits of a dense layer's weights, 8 or 4.
         table: bits of the word table.
-        positions: bits of the position table: integers of 8, or floats of 16 or 32.
         block: inputs that share a scale in a dense layer of 4 bits; 0 for one scale for each output.
         computes_in_float: turn dense weights into floats before they are used, instead of multiplying integers.
         scales_apart: multiply the outputs of a dense layer of integers by their scales behind it, for runtimes that know one
             scale a layer.
+        compact_tables: positions as integers of 8 bits, and scales of a word table of 8 bits as float16; else both float32.
     """
 
     dense: int = 8
     table: int = 8
-    positions: int = 32
     block: int = 0
     computes_in_float: bool = False
     scales_apart: bool = False
+    compact_tables: bool = True
 
 
 def rewrite_weights(model: bytes, bits: WeightBits) -> bytes:
@@ -117,18 +117,16 @@ def _rewrite(editor: WeightEditor, operator: Any, bits: WeightBits, uses: Any, s
             continue
         kinds = uses[tensor.buffer]
         if kinds == {"other"}:
-            if bits.positions < 32 and len(tensor.shape) <= 3:
-                if bits.positions == 16:
-                    editor.store_half(tensor)
-                else:
-                    editor.store(tensor, stored, bits=8, block=0)
+            if bits.compact_tables and len(tensor.shape) <= 3:  # positions
+                editor.store(tensor, stored, bits=8, block=0)
                 editor.dequantize(operator, place)
         elif "other" not in kinds:
             # A table that a dense layer shares has a scale for each row in both.
             table = "table" in kinds
             held = bits.table if table else bits.dense
             block = 0 if held == 8 else block_size(int(tensor.shape[-1]), _TABLE_BLOCK if table else bits.block)
-            editor.store(tensor, stored, bits=held, block=block)
+            half_scales = table and bits.compact_tables
+            editor.store(tensor, stored, bits=held, block=block, half_scales=half_scales)
             if code == schema.BuiltinOperator.GATHER:
                 editor.look_up(operator, stored[tensor.buffer], shared="dense" in kinds)
             elif bits.computes_in_float:

@@ -30,7 +30,7 @@ class Recipe:
         computes_in_float: dense layers turn their weights into floats.
         activation_bits: of what dense layers compute with, where ranges are measured before; None where values are
             float32, or rounded while the model runs.
-        scales_apart: for runtimes of old operators: see `export.integer_weights.WeightBits`; and positions stay float32.
+        scales_apart: for runtimes of old operators: see `export.integer_weights.WeightBits`; without its compact tables.
     """
 
     name: str
@@ -49,11 +49,6 @@ class Recipe:
         """Whether `export.integer_weights` makes the file out of a float32 one."""
         return self.weight_bytes <= 1 and self.activation_bits is None
 
-    @property
-    def position_bits(self) -> int:
-        """Bits of the position table: integers of 8 where dense layers have 4, else floats, to which it is added."""
-        return 8 if self.weight_bytes < 1 else 16
-
     def configure(self, converter: Any) -> None:
         """Sets up a tf.lite.TFLiteConverter."""
         import tensorflow as tf
@@ -70,7 +65,7 @@ class Recipe:
         if len(shape) < 2 or values < SMALLEST_INT8:
             return values * 4
         if "/position_embedding/" in path:  # added, not looked up
-            held = 4 if self.scales_apart else self.position_bits // 8
+            held = 4 if self.scales_apart else 1
             return values * held + _SCALE_BYTES * shape[0]
         if "_embedding/" in path:
             return values * (self.table_bytes or self.weight_bytes) + _SCALE_BYTES * shape[0]

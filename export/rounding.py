@@ -27,13 +27,14 @@ class Quantized:
         return (flat[0::2] & 15 | (flat[1::2] & 15) << 4).view(np.uint8)
 
 
-def quantized(weights: np.ndarray, bits: int, block: int = 0) -> Quantized:
+def quantized(weights: np.ndarray, bits: int, block: int = 0, *, half_scales: bool = False) -> Quantized:
     """Rounds (rows, columns) to integers of `bits` around zero.
 
     Args:
         weights: float32.
         bits: 8 or 4.
         block: columns that share a scale, a divisor of their number; 0 for a whole row.
+        half_scales: choose scales that are float16 numbers, unless one is beyond them.
     """
     rows, columns = weights.shape
     parts = weights.reshape(rows, -1, block or columns).astype(np.float64)
@@ -43,6 +44,8 @@ def quantized(weights: np.ndarray, bits: int, block: int = 0) -> Quantized:
         scales = _best_scales(parts, scales, largest)
     if block:  # the kernels read these scales as bfloat16, in float16
         scales = _as_bfloat16(scales)
+    if half_scales and scales.max() < np.finfo(np.float16).max:
+        scales = _up_to_half(scales)
     scales = np.where(scales > 0, scales, 1.0).astype(np.float32)
     values = np.clip(np.rint(parts / scales), -largest, largest).astype(np.int8)
     return Quantized(values.reshape(rows, columns), scales[..., 0] if block else scales[:, 0, 0], bits, block)
@@ -57,6 +60,12 @@ def _best_scales(parts: np.ndarray, widest: np.ndarray, largest: int) -> np.ndar
         errors = np.square(rounded - parts).sum(-1, keepdims=True)
         best, least = np.where(errors < least, scales, best), np.minimum(errors, least)
     return best
+
+
+def _up_to_half(scales: np.ndarray) -> np.ndarray:
+    """The next float16 numbers that are no smaller: with a smaller scale the largest value would not fit."""
+    halves = scales.astype(np.float16)
+    return np.where(halves < scales, np.nextafter(halves, np.float16(np.inf)), halves).astype(np.float64)
 
 
 def _as_bfloat16(scales: np.ndarray) -> np.ndarray:

@@ -27,7 +27,9 @@ class WeightEditor:
         self.content, self.graph = content, graph
         self._floats: dict[int, int] = {}  # a stored tensor → its values as floats
 
-    def store(self, tensor: Any, stored: dict[int, Quantized], *, bits: int, block: int) -> None:
+    def store(
+        self, tensor: Any, stored: dict[int, Quantized], *, bits: int, block: int, half_scales: bool = False
+    ) -> None:
         """Stores the tensor's buffer as integers, once, and says so of the tensor."""
         if tensor.type != schema.TensorType.FLOAT32:
             return
@@ -36,7 +38,7 @@ class WeightEditor:
         axis = len(tensor.shape) - 2
         if tensor.buffer not in stored:
             values = np.frombuffer(bytes(buffer.data), np.float32).reshape(-1, int(tensor.shape[-1]))
-            stored[tensor.buffer] = quantized(values, bits, block)
+            stored[tensor.buffer] = quantized(values, bits, block, half_scales=half_scales)
             buffer.data = stored[tensor.buffer].stored()
         held = stored[tensor.buffer]
         tensor.type = _TYPES[held.bits]
@@ -52,16 +54,6 @@ class WeightEditor:
             parameters.scale = held.scales
             parameters.zeroPoint = np.zeros(held.scales.size, np.int64)
         tensor.quantization = parameters
-
-    def store_half(self, tensor: Any) -> None:
-        """Stores the tensor's buffer as float16, once, and says so of the tensor."""
-        if tensor.type != schema.TensorType.FLOAT32:
-            return
-        buffer = self.content.buffers[tensor.buffer]
-        if len(buffer.data) == 4 * int(np.prod(tensor.shape)):  # else another tensor of this buffer came before
-            halves = np.frombuffer(bytes(buffer.data), np.float32).astype(np.float16)
-            buffer.data = np.frombuffer(halves.tobytes(), np.uint8)
-        tensor.type = schema.TensorType.FLOAT16
 
     def add(self, name: bytes, data: np.ndarray) -> int:
         """A stored tensor; equal ones share their bytes."""
@@ -151,15 +143,18 @@ class WeightEditor:
 
     def dequantize(self, operator: Any, place: int) -> None:
         """Gives the operator the stored input as floats."""
-        index = int(operator.inputs[place])
+        operator.inputs[place] = self._as_floats(operator, int(operator.inputs[place]))
+
+    def _as_floats(self, before: Any, index: int) -> int:
+        """The stored tensor as floats, from before the operator on."""
         if index not in self._floats:
             tensor = self.graph.tensors[index]
             output = self._tensor(tensor.name + b"_float", tensor.shape, None, schema.TensorType.FLOAT32)
             options = (schema.BuiltinOptions.DequantizeOptions, schema.DequantizeOptionsT())
             version = _VERSIONS["DEQUANTIZE"][16 if tensor.type == schema.TensorType.FLOAT16 else 8]
-            self._insert(operator, schema.BuiltinOperator.DEQUANTIZE, version, [index], output, options)
+            self._insert(before, schema.BuiltinOperator.DEQUANTIZE, version, [index], output, options)
             self._floats[index] = output
-        operator.inputs[place] = self._floats[index]
+        return self._floats[index]
 
     def look_up(self, operator: Any, table: Quantized, *, shared: bool) -> None:
         """GATHER of (1, S) ids → EMBEDDING_LOOKUP of (S,) ids, and back to the shape that GATHER gives."""
@@ -185,7 +180,7 @@ class WeightEditor:
                 self.graph.tensors[bare].buffer = self.graph.tensors[index].buffer
             self.graph.tensors[bare].quantization = _one_scale()
             self.graph.operators[self._place(operator) - 1].inputs[1] = bare
-            scales = self.add(after.name + b"_scales", table.scales.astype(np.float32)[:, None])
+            scales = self._row_scales(operator, after.name + b"_scales", table.scales)
             factors, product = rows(b"_factors", 1), rows(b"_scaled", width)
             self._insert(operator, code, 1, [flat, scales], factors, nothing)
             options = (schema.BuiltinOptions.MulOptions, schema.MulOptionsT())
@@ -194,6 +189,13 @@ class WeightEditor:
         shape = [1, -1, width] if open_length else [int(n) for n in after.shape]
         self._reshape(operator, found, int(operator.outputs[0]), shape)
         del self.graph.operators[self._place(operator)]
+
+    def _row_scales(self, before: Any, name: bytes, scales: np.ndarray) -> int:
+        """Scales as a float32 table of one column, stored as float16 where that is exact."""
+        halves = scales.astype(np.float16)
+        if np.array_equal(halves.astype(np.float32), scales):
+            return self._as_floats(before, self.add(name, halves[:, None]))
+        return self.add(name, scales[:, None])
 
     def _place(self, operator: Any) -> int:
         return next(i for i, known in enumerate(self.graph.operators) if known is operator)

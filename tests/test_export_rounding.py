@@ -24,3 +24,20 @@ def test_rounding():
 def test_block_size():
     assert [block_size(n, 32) for n in (768, 128, 48, 16)] == [32, 32, 0, 0]
     assert [block_size(n, 128) for n in (768, 96, 64)] == [128, 32, 64]
+
+
+def test_scales_that_are_float16_numbers():
+    random = np.random.default_rng(0)
+    weights = (random.standard_normal((300, 64)) * 10.0 ** random.uniform(-9, 3, (300, 1))).astype(np.float32)
+    weights[7] = 0
+    held, exact = quantized(weights, 8, half_scales=True), quantized(weights, 8)
+    np.testing.assert_array_equal(held.scales.astype(np.float16).astype(np.float32), held.scales)
+    assert (held.scales >= exact.scales).all()  # so that the largest value of a row fits
+    assert (np.abs(held.values * held.scales[:, None] - weights) <= held.scales[:, None] * 0.501).all()
+    normal = exact.scales > 2.0**-14
+    assert 100 < normal.sum() < 300 and (held.scales[normal] <= exact.scales[normal] * (1 + 2.0**-10)).all()
+
+
+def test_scales_beyond_float16_stay_float32():
+    weights = np.float32([[1, 2], [1e8, 3]])
+    np.testing.assert_array_equal(quantized(weights, 8, half_scales=True).scales, quantized(weights, 8).scales)

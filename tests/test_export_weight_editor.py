@@ -28,10 +28,11 @@ def run(model: bytes, length: int) -> np.ndarray:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_the_same_answers_in_older_operators(name):
-    models = [
-        convert(classifier(name), recipe, form="loop", length=None)
-        for recipe in (_PLAIN, dataclasses.replace(_PLAIN, scales_apart=True))
-    ]
+    floats = convert(classifier(name), RECIPES["float32"], form="loop", length=None)
+    models = [rewrite_weights(floats, WeightBits(scales_apart=apart, compact_tables=False)) for apart in (False, True)]
+    assert models[1] == convert(
+        classifier(name), dataclasses.replace(_PLAIN, scales_apart=True), form="loop", length=None
+    )
     for length in (3, 17):
         plain, apart = (run(model, length) for model in models)
         np.testing.assert_allclose(apart, plain, rtol=0, atol=1e-5)
@@ -61,30 +62,39 @@ def test_layers_without_a_bias():
         if isinstance(operator.builtinOptions, schema.FullyConnectedOptionsT):
             operator.inputs[2] = -1
     model = packed(content, 1 << 20)
-    plain, apart = (run(rewrite_weights(model, WeightBits(scales_apart=apart)), 9) for apart in (False, True))
+    plain, apart = (
+        run(rewrite_weights(model, WeightBits(scales_apart=apart, compact_tables=False)), 9) for apart in (False, True)
+    )
     np.testing.assert_allclose(apart, plain, rtol=0, atol=1e-5)
     assert np.abs(plain - run(model, 9)).max() < 0.05
 
 
 @pytest.mark.parametrize("length", [None, (70, 90)])
-def test_positions_in_half_precision(length):
+def test_positions_and_words_scales_in_a_byte_and_two(length):
     task = new_classifier(dataclasses.replace(CONFIGS["all"], max_sequence_length=128))
-    model = convert(task, _PLAIN, form="loop", length=length)
-    content = schema.ModelT.InitFromPackedBuf(bytearray(model))
-    halves = [
-        (tuple(int(n) for n in tensor.shape), len(content.buffers[tensor.buffer].data))
-        for graph in content.subgraphs
-        for tensor in graph.tensors
-        if tensor.type == schema.TensorType.FLOAT16
-    ]
-    assert {rows for (*_, rows, _), _ in halves} == ({128} if length is None else {70, 90})
-    assert all(size == 2 * np.prod(shape) for shape, size in halves)
+    content = schema.ModelT.InitFromPackedBuf(bytearray(convert(task, _PLAIN, form="loop", length=length)))
+    codes = [max(code.builtinCode, code.deprecatedBuiltinCode) for code in content.operatorCodes]
+    stored: dict[int, set[tuple[int, int]]] = {}
+    for graph in content.subgraphs:
+        for operator in graph.operators:
+            if codes[operator.opcodeIndex] == schema.BuiltinOperator.DEQUANTIZE:
+                tensor = graph.tensors[operator.inputs[0]]
+                data = content.buffers[tensor.buffer].data
+                assert len(data) == np.prod(tensor.shape) * (1 if tensor.type == schema.TensorType.INT8 else 2)
+                stored.setdefault(tensor.type, set()).add(tuple(int(n) for n in tensor.shape[-2:]))
+    config = task.backbone.config
+    rows = {128} if length is None else {70, 90}
+    assert stored == {
+        schema.TensorType.INT8: {(count, config.embedding_dim) for count in rows},
+        schema.TensorType.FLOAT16: {(config.vocabulary_size, 1)},
+    }
 
 
-def test_answers_with_positions_in_half_precision():
+def test_answers_with_positions_in_a_byte():
     task = new_classifier(dataclasses.replace(CONFIGS["all"], max_sequence_length=128))
     model = convert(task, RECIPES["float32"], form="loop", length=None)
-    half, full = (
-        run(rewrite_weights(model, WeightBits(positions=bits, computes_in_float=True)), 17) for bits in (16, 32)
+    byte, full = (
+        run(rewrite_weights(model, WeightBits(computes_in_float=True, compact_tables=compact)), 17)
+        for compact in (True, False)
     )
-    assert 0 < np.abs(half - full).max() < 1e-3
+    assert 0 < np.abs(byte - full).max() < 3e-3
