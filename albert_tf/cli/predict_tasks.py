@@ -229,7 +229,13 @@ def _masked(record: Record) -> str:
 
 
 def _filled_fields(record: Record, example: str, answer: FilledText) -> dict[str, Any]:
-    return {"filled": answer.text, "masks": [list(map(dataclasses.asdict, mask)) for mask in answer.masks]}
+    return {
+        "filled": answer.text,
+        "masks": [
+            [{"piece": c.piece, "token_id": c.token_id, "probability": c.probability, "text": c.text} for c in mask]
+            for mask in answer.masks
+        ],
+    }
 
 
 def _filled_lines(record: Record, example: str, answer: FilledText) -> Iterator[str]:

@@ -32,13 +32,31 @@ class Candidate:
         piece: the vocabulary's entry: "▁" in front begins a word in SentencePiece, "##" goes on with one in WordPiece.
         token_id: its id.
         probability: of all pieces of the vocabulary, in this place.
-        text: the text with the piece in it; other masks are left.
     """
 
     piece: str
     token_id: int
     probability: float
-    text: str
+    _writing: "_Writing" = dataclasses.field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """The text with the piece in it; other masks are left. Made when asked for: a long text has many masks."""
+        return self._writing.text
+
+
+@dataclasses.dataclass(frozen=True)
+class _Writing:
+    """Characters of a text, from `start` to `end`, that are written over: a mask, and spaces before it that go with it."""
+
+    source: str
+    start: int
+    end: int
+    written: str
+
+    @property
+    def text(self) -> str:
+        return self.source[: self.start] + self.written + self.source[self.end :]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,10 +66,12 @@ class FilledText:
     Attributes:
         text: the text with the most probable piece in the place of every mask.
         masks: for each mask in order, candidates from the most probable one on.
+        places: for each mask the characters of `text` that its piece is, (start, end).
     """
 
     text: str
     masks: tuple[tuple[Candidate, ...], ...]
+    places: tuple[tuple[int, int], ...]
 
 
 class FillMaskPipeline:
@@ -167,6 +187,10 @@ class FillMaskPipeline:
         """Piece → id."""
         return {piece: index for index, piece in enumerate(self.vocabulary.pieces(list(range(self.vocabulary.size))))}
 
+    @functools.cached_property
+    def _special(self) -> set[int]:
+        return set(self.runner.required_tokenizer.special_tokens.values())
+
     def _windows(self, ids: list[int], masks: list[int]) -> Iterator[tuple[list[int], dict[int, int]]]:
         """Token ids of as many inputs as it takes to show every mask, with the position of each mask in them."""
         room = self.runner.required_tokenizer.max_length - 2
@@ -188,34 +212,43 @@ class FillMaskPipeline:
         return [(int(index), float(probabilities[index])) for index in ordered]
 
     def _filled(self, text: str, best: Sequence[list[tuple[int, float]]]) -> FilledText:
-        masks = []
-        whole, end = text, len(text)
+        masks: list[tuple[Candidate, ...]] = []
+        chosen: list[_Writing] = []
+        end, after = len(text), ""  # after: what stands behind the mask once all behind it is filled
         for candidates in reversed(best):
             start = text.rindex(MASK, 0, end)
+            behind = text[start + len(MASK)] if start + len(MASK) < end else after
             pieces = self.vocabulary.pieces([index for index, _ in candidates])
+            chosen.append(self._writing(text, start, candidates[0][0], pieces[0], behind))
+            end, after = chosen[-1].start, chosen[-1].written[:1] or behind
+            alone = text[start + len(MASK) : start + len(MASK) + 1]
             masks.append(
                 tuple(
-                    Candidate(piece, index, probability, self._with_piece(text, start, index, piece))
+                    Candidate(piece, index, probability, self._writing(text, start, index, piece, alone))
                     for piece, (index, probability) in zip(pieces, candidates, strict=True)
                 )
             )
-            whole = self._with_piece(whole, start, candidates[0][0], pieces[0])
-            end = start
-        return FilledText(whole, tuple(reversed(masks)))
+        filled, places = _written(text, chosen[::-1])
+        return FilledText(filled, tuple(masks[::-1]), places)
 
-    def _with_piece(self, text: str, start: int, index: int, piece: str) -> str:
-        """The text with a piece in the place of the mask that begins at `start`, with the spaces that the piece asks for."""
-        before, after = text[:start], text[start + len(MASK) :]
-        if index in self.runner.required_tokenizer.special_tokens.values():
-            return before + piece + after
+    def _writing(self, text: str, start: int, index: int, piece: str, after: str) -> _Writing:
+        """A piece in the place of the mask that begins at `start`, with the spaces that it asks for.
+
+        Args:
+            after: the character that comes behind it; none at the end.
+        """
+        end = start + len(MASK)
+        if index in self._special:
+            return _Writing(text, start, end, piece)
+        before = text[start - 1 : start]
         if self.vocabulary.kind == "wordpiece":
             if piece.startswith(CONTINUATION):
-                return before.rstrip() + piece.removeprefix(CONTINUATION) + after
-            return _spaced(_spaced(before, piece), after)
+                return _Writing(text, _word_end(text, start), end, piece.removeprefix(CONTINUATION))
+            return _Writing(text, start, end, _space(before, piece) + piece + _space(piece, after))
         if not piece.startswith(WORD_START):
-            return before.rstrip() + piece + after
-        space = " " if before and not before[-1].isspace() else ""
-        return before + space + piece.removeprefix(WORD_START) + after
+            return _Writing(text, _word_end(text, start), end, piece)
+        space = " " if before and not before.isspace() else ""
+        return _Writing(text, start, end, space + piece.removeprefix(WORD_START))
 
 
 def no_mask() -> str:
@@ -223,7 +256,28 @@ def no_mask() -> str:
     return f"expected {MASK} in the text, found none; write {MASK} where a word is to be found"
 
 
-def _spaced(first: str, second: str) -> str:
-    """Both together, with a space between two words of a script that has such."""
+def _written(text: str, writings: Sequence[_Writing]) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """A text with all of these in it, in order, and where the pieces are then."""
+    parts, places, end, length = [], [], 0, 0
+    for writing in writings:
+        parts += [text[end : writing.start], writing.written]
+        length += writing.start - end
+        piece = writing.written.strip(" ")
+        first = length + writing.written.index(piece)
+        places.append((first, first + len(piece)))
+        length += len(writing.written)
+        end = writing.end
+    return "".join([*parts, text[end:]]), tuple(places)
+
+
+def _word_end(text: str, end: int) -> int:
+    """`end` without the spaces before it."""
+    while end and text[end - 1].isspace():
+        end -= 1
+    return end
+
+
+def _space(first: str, second: str) -> str:
+    """A space between two words of a script that has such, else nothing."""
     apart = first and second and _SPACED.match(first[-1]) and _SPACED.match(second[0])
-    return f"{first} {second}" if apart else first + second
+    return " " if apart else ""

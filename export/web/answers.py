@@ -10,7 +10,7 @@ from albert_tf.data.multi_label import MultiLabelExample
 from albert_tf.data.schema import Prediction, TextExample
 from albert_tf.data.squad import QuestionExample
 from albert_tf.errors import InputError
-from albert_tf.inference.fill_mask import FilledText
+from albert_tf.inference.fill_mask import MASK, FilledText, no_mask
 from albert_tf.inference.multi_label import LabelSet
 from albert_tf.inference.multiple_choice import Choice
 from albert_tf.inference.question_answering import FoundAnswer
@@ -30,12 +30,14 @@ class Asking:
         may: those that it may have beside them.
         example: the texts → an example for the task's pipeline.
         fields: the example and the pipeline's answer → JSON; places count characters as Python does.
+        sign: what has to stand in the text, such as [MASK].
     """
 
     needs: tuple[str, ...]
     may: tuple[str, ...]
     example: Callable[[Fields], Any]
     fields: Callable[[Any, Any], Json]
+    sign: str | None = None
 
     def read(self, asked: Fields) -> Any:
         """The example that a request asks about.
@@ -141,8 +143,19 @@ def _choice(example: ChoiceExample, answer: Choice) -> Json:
     return {"option": answer.option, "label": example.options[answer.option], "scores": scores}
 
 
+def _masked(asked: Fields) -> str:
+    text: str = asked["text"]
+    if MASK not in text:
+        raise InputError(f"text: {no_mask()}")
+    return text
+
+
 def _filled(example: str, answer: FilledText) -> Json:
-    return {"filled": answer.text, "masks": [list(map(dataclasses.asdict, mask)) for mask in answer.masks]}
+    masks = [
+        {"start": start, "end": end, "scores": [[c.piece, c.probability] for c in candidates]}
+        for (start, end), candidates in zip(answer.places, answer.masks, strict=True)
+    ]
+    return {"filled": answer.text, "masks": masks}
 
 
 ASKING: dict[str, Asking] = {
@@ -153,7 +166,7 @@ ASKING: dict[str, Asking] = {
     "tagging": Asking(("text",), (), _text_to_tag, _entities),
     "question-answering": Asking(("question", "context"), (), _question, _answer),
     "multiple-choice": Asking(("question", "options"), ("context",), _choice_of, _choice),
-    "fill-mask": Asking(("text",), (), lambda asked: asked["text"], _filled),
+    "fill-mask": Asking(("text",), (), _masked, _filled, sign=MASK),
 }
 
 

@@ -24,11 +24,10 @@ MEDIAPIPE_CLASSES = {
     "similarity": "TextEmbedder",
 }
 MOST_PIECES = 1024  # that an answer shows
-WITHOUT_DECODER = ("fill-mask",)  # their answers are made here alone
 # Settings of the head that the page's decoders read.
 _DECODER_SETTINGS = (
     *("head", "doc_stride", "max_question_length", "max_answer_length", "n_best", "start_beams", "end_beams"),
-    *("no_answer_threshold", "threshold"),
+    *("no_answer_threshold", "threshold", "top_k"),
 )
 _making = threading.Lock()
 _made: dict[tuple[bytes, str], bytes] = {}
@@ -77,8 +76,9 @@ class ServedModel:
                 "unk": vocabulary.unk_id,
                 "cls": vocabulary.cls_id,
                 "sep": vocabulary.sep_id,
+                "mask": vocabulary.mask_id,
             },
-            "takes": {"needs": self.asking.needs, "may": self.asking.may},
+            "takes": {"needs": self.asking.needs, "may": self.asking.may, "sign": self.asking.sign},
             "runtime": runtime,
             "why_not_in_browser": why,
         }
@@ -97,8 +97,6 @@ class ServedModel:
             return "mediapipe", ""
         if self.runner.adaptive != PLAIN:
             return None, "the page cannot choose a depth; export the file with --adaptive none"
-        if task in WITHOUT_DECODER:
-            return None, f"the page reads no answers of {task} by itself"
         litert = self._verdict("LiteRT for the web")
         if litert.takes != "yes":
             return None, f"{litert.runtime} does not take it: {'; '.join(litert.reasons)}"
@@ -141,6 +139,10 @@ class ServedModel:
             shown.append(self.runner.tokenizer.pieces(row[:left]))
             left -= len(row)
         return {"rows": shown, "count": sum(map(len, rows)), "parts": len(rows)}
+
+    def pieces(self) -> list[str]:
+        """The vocabulary's entries by id."""
+        return self.runner.tokenizer.pieces(range(self.runner.tokenizer.vocabulary.size))
 
     def device_vocabulary(self) -> bytes:
         """The SentencePiece model that carries the text rules: of the file, or made of its vocabulary.

@@ -189,6 +189,8 @@ class Handler(BaseHTTPRequestHandler):
                 return self._model(name).path.read_bytes(), "application/octet-stream"
             if kind == "spm":
                 return self._model(name).device_vocabulary(), "application/octet-stream"
+            if kind == "pieces":
+                return _json(self._model(name).pieces()), "application/json"
         raise RefusedError(HTTPStatus.NOT_FOUND, f"no such page: {_quoted(path or self.path)}")
 
     def _post(self) -> tuple[bytes, str]:
@@ -322,7 +324,7 @@ def _text_bytes(value: Any) -> int:
     return 0
 
 
-def _json(content: Json) -> bytes:
+def _json(content: Json | list[str]) -> bytes:
     return json.dumps(content, ensure_ascii=False).encode()
 
 

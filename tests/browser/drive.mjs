@@ -2,7 +2,7 @@
 //
 // {url, chromium, modules, width, height, dark, calls, steps} →
 //   calls: [{file, asked, where}], put to the page's own engines → results: what they answer, or {error}
-//   steps: [{task, files, values, where, screenshot, keyboard}], done in the page as a person would → shown
+//   steps: [{task, files, values, click, where, screenshot, keyboard}], done in the page as a person would → shown
 //   console: messages of the browser's console that are warnings or errors; requests: all addresses that were asked for
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
@@ -59,6 +59,7 @@ async function act(step) {
   }
   if (step.where) await page.check(`[name="where"][value="${step.where}"]`);
   for (const [name, value] of Object.entries(step.values ?? {})) await page.fill(`#${name}`, value);
+  if (step.click) await page.click(step.click);
   if (step.keyboard) {
     await page.focus(step.keyboard);
     await page.keyboard.press("Control+Enter");

@@ -32,6 +32,7 @@ async function start() {
   }
   at("task").addEventListener("change", showTask);
   at("example").addEventListener("change", fillExample);
+  at("sign").addEventListener("click", () => insertSign(modelsOfTask()[0].takes.sign));
   at("form").addEventListener("submit", (event) => {
     event.preventDefault();
     answer();
@@ -46,12 +47,14 @@ async function start() {
 const modelsOfTask = () => state.models.filter((model) => model.task === at("task").value);
 
 function showTask() {
-  const models = modelsOfTask(), { needs, may } = models[0].takes;
+  const models = modelsOfTask(), { needs, may, sign } = models[0].takes;
   for (const field of document.querySelectorAll("[data-input]")) {
     const name = field.dataset.input;
     field.hidden = !needs.includes(name) && !may.includes(name);
     at(name).required = needs.includes(name);
   }
+  at("sign").hidden = !sign;
+  at("sign").textContent = `Insert ${sign}`;
   at("files").replaceChildren(at("files").querySelector("legend"), ...models.map(fileChoice));
   const examples = state.examples[at("task").value] ?? [];
   const shown = examples.map((example, i) => new Option(startOf(example.question ?? example.text), i));
@@ -83,6 +86,13 @@ function fileChoice(model, number) {
   return choice;
 }
 
+/** Puts what a text has to hold in the place of what is selected in it, as a phone's keyboard has no easy way to. */
+function insertSign(sign) {
+  const { selectionStart, selectionEnd } = at("text");
+  at("text").focus();
+  at("text").setRangeText(sign, selectionStart, selectionEnd, "end");
+}
+
 function fillExample() {
   const example = (state.examples[at("task").value] ?? [])[at("example").value] ?? {};
   for (const name of INPUTS) {
@@ -104,6 +114,11 @@ function typed(model) {
       const label = document.querySelector(`label[for="${name}"]`).firstChild.textContent.trim();
       throw new Error(name === "options" ? "Type two options at least, one a line." : `Type a text for “${label}”.`);
     }
+  }
+  const { sign } = model.takes;
+  if (sign && !asked.text.includes(sign)) {
+    at("text").focus();
+    throw new Error(`Write ${sign} in the text where a word is to be found.`);
   }
   const bytes = new TextEncoder().encode(Object.values(asked).flat().join("")).length;
   if (bytes > state.most_text_bytes)

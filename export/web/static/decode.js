@@ -1,8 +1,12 @@
 // From a model's outputs to answers: the same rules as in albert_tf.inference.
 
+import { WORD_START } from "/static/packing.js";
+import { isSpace } from "/static/spaces.js";
+
 /** An output of one row as numbers, checked to be some. */
-export function numbers(outputs, name) {
-  const values = Array.from(outputs[name]);
+export const numbers = (outputs, name) => finite(Array.from(outputs[name]), name);
+
+function finite(values, name) {
   if (!values.every(Number.isFinite)) throw new Error(`the model's ${name} are no finite numbers: its weights are damaged`);
   return values;
 }
@@ -22,6 +26,12 @@ export function cosine(first, second) {
   const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
   const lengths = Math.sqrt(dot(first, first)) * Math.sqrt(dot(second, second));
   return lengths ? dot(first, second) / lengths : 0;
+}
+
+export function codePoints(text) {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
 }
 
 export function softmax(scores) {
@@ -99,8 +109,17 @@ export function answerOf(context, passage, windows, rows, settings) {
   return { answer: text, start, end, score: spans.length ? spans[0].share : 0, no_answer_score: against };
 }
 
+/** Where the highest scores are; of equal ones the first comes first. */
 function bestIndices(scores, count) {
-  return scores.map((_, i) => i).sort((a, b) => scores[b] - scores[a]).slice(0, count);
+  const best = [];
+  for (let i = 0; i < scores.length; i++) {
+    if (best.length === count && !(scores[i] > scores[best.at(-1)])) continue;
+    let place = best.length;
+    while (place > 0 && scores[i] > scores[best[place - 1]]) place--;
+    best.splice(place, 0, i);
+    if (best.length > count) best.pop();
+  }
+  return best;
 }
 
 function spansOf(outputs, room, settings) {
@@ -132,8 +151,8 @@ function noAnswer(outputs, settings) {
 /** The characters from the first to the last of these tokens, without spaces around them. */
 function placeOf(characters, spans, first, last) {
   let start = spans[first][0], end = spans[last][1];
-  while (start < end && /\s/u.test(characters[start])) start++;
-  while (end > start && /\s/u.test(characters[end - 1])) end--;
+  while (start < end && isSpace(characters[start])) start++;
+  while (end > start && isSpace(characters[end - 1])) end--;
   return [start, end];
 }
 
@@ -146,4 +165,44 @@ function best(characters, found, count) {
   }
   const spans = [...kept.values()], shares = spans.length ? softmax(spans.map((span) => span.score)) : [];
   return spans.map((span, i) => ({ ...span, share: shares[i] }));
+}
+
+// === masks ===
+
+/** The most probable pieces for each mask of a row, of the probabilities of all pieces for each of its tokens. */
+export function bestPieces(outputs, row, pieces, count) {
+  const name = "token_probabilities", size = pieces.length;
+  return row.masks.map((position) => {
+    const own = finite(outputs[name].subarray(position * size, (position + 1) * size), name);
+    return bestIndices(own, count).map((id) => ({ id, piece: pieces[id], probability: own[id] }));
+  });
+}
+
+/** The text with the most probable piece in the place of each mask; places count code points. */
+export function filledText(parts, candidates, special) {
+  const written = candidates.map(([{ id, piece }], number) => {
+    const before = parts[number].at(-1) ?? (number ? "]" : ""); // the end of another mask
+    if (special.includes(id)) return { space: "", text: piece, joined: false };
+    if (!piece.startsWith(WORD_START)) return { space: "", text: piece, joined: true };
+    return { space: before && !isSpace(before) ? " " : "", text: piece.slice(1), joined: false };
+  });
+  let filled = "", length = 0;
+  const add = (text) => {
+    filled += text;
+    length += codePoints(text);
+  };
+  const masks = written.map(({ space, text, joined }, number) => {
+    add((joined ? withoutSpaces(parts[number]) : parts[number]) + space);
+    const start = length;
+    add(text);
+    return { start, end: length, scores: candidates[number].map(({ piece, probability }) => [piece, probability]) };
+  });
+  add(parts.at(-1));
+  return { filled, masks };
+}
+
+function withoutSpaces(text) {
+  let end = text.length;
+  while (end > 0 && isSpace(text[end - 1])) end--;
+  return text.slice(0, end);
 }

@@ -1,9 +1,9 @@
 // Runs a file on LiteRT for the web: the page's tokenizer before it, the page's decoders behind it.
 
-import { answerOf, choice, cosine, entitiesOf, label, labelSet, numbers } from "/static/decode.js";
+import { answerOf, bestPieces, choice, cosine, entitiesOf, filledText, label, labelSet, numbers } from "/static/decode.js";
 import { openedOnce } from "/static/opened.js";
-import { pack, questionRows, taggingRows, wordPlaces } from "/static/packing.js";
-import { encode } from "/static/tokenizer.js";
+import { maskRows, pack, questionRows, taggingRows, wordPlaces } from "/static/packing.js";
+import { encode, vocabulary } from "/static/tokenizer.js";
 
 const CORE = "/runtime/@litertjs/core";
 const ANY_LENGTH = "serving_default";
@@ -44,9 +44,12 @@ export async function answerWithLiteRt(model, asked, versions) {
 }
 
 async function answerOnce(parts, asked, model) {
-  const { rows, decode } = await TASKS[model.task](asked, model);
+  const { rows, decode, kept } = await TASKS[model.task](asked, model);
   const outputs = [];
-  for (const row of rows) outputs.push(await run(parts, row, model));
+  for (const row of rows) {
+    const found = await run(parts, row, model);
+    outputs.push(kept ? kept(found, row) : found);
+  }
   return { rows, answer: decode(outputs) };
 }
 
@@ -94,7 +97,8 @@ async function textRows(asked, model) {
 
 const textsOf = (asked) => [asked.text, asked.pair].filter((text) => (text ?? "").trim());
 
-// Task → rows for the model, and what makes an answer of its outputs for them.
+// Task → rows for the model, and what makes an answer of its outputs for them; `kept`: what of a row's outputs that needs,
+// where all of them would not fit into memory.
 const TASKS = {
   classification: async (asked, model) => ({
     rows: await textRows(asked, model),
@@ -135,6 +139,15 @@ const TASKS = {
     const [context] = asked.context ? await encode(model, [asked.context]) : [null];
     const rows = own.map((statement) => (context ? pack(context, statement, model) : pack(statement, null, model)));
     return { rows, decode: (outputs) => choice(outputs.map((one) => numbers(one, "score")[0]), options) };
+  },
+  "fill-mask": async (asked, model) => {
+    const parts = asked.text.split(model.takes.sign), special = Object.values(model.ids);
+    const [encoded, { pieces, idOf }] = await Promise.all([encode(model, parts), vocabulary(model)]);
+    return {
+      rows: maskRows(parts, encoded, idOf, model),
+      kept: (outputs, row) => bestPieces(outputs, row, pieces, model.settings.top_k),
+      decode: (candidates) => filledText(parts, candidates.flat(), special),
+    };
   },
 };
 

@@ -1,5 +1,8 @@
 // From ids to rows for the model: special tokens, truncation, parts of long texts. The same rules as in albert_tf.tokenization.
 
+import { isSpace, NO_SPACE } from "/static/spaces.js";
+
+export const WORD_START = "▁";
 const SPECIAL_OF_QUESTION = 3;
 
 /** [CLS] A [SEP], or [CLS] A [SEP] B [SEP]; pieces go with the ids. */
@@ -80,9 +83,58 @@ export function taggingRows(words, model) {
   return rows;
 }
 
+/**
+ * The rows of a text with masks: as many as it takes to show each mask, with as much text on both sides as there is room for.
+ *
+ * @param parts: what is between the masks, as text; encoded: the same as ids and pieces.
+ * @param idOf: the id of a piece, undefined where there is none.
+ */
+export function maskRows(parts, encoded, idOf, model) {
+  const ids = [], pieces = [], places = [];
+  encoded.forEach((own, number) => {
+    if (number) {
+      places.push(ids.length);
+      ids.push(model.ids.mask);
+      pieces.push(model.takes.sign);
+    }
+    const begin = parts[number][0];
+    const goesOn = number && begin !== undefined && begin !== WORD_START && !isSpace(begin);
+    const [ownIds, ownPieces] = goesOn ? withoutWordStart(own, idOf) : [own.ids, own.pieces];
+    for (let i = 0; i < ownIds.length; i++) {
+      ids.push(ownIds[i]);
+      pieces.push(ownPieces[i]);
+    }
+  });
+  const room = model.max_length - 2;
+  return maskGroups(places, room).map((group) => {
+    const first = group[0], width = group.at(-1) - first + 1;
+    const start = Math.max(0, Math.min(first - Math.floor((room - width) / 2), ids.length - room));
+    const row = rowOf(ids.slice(start, start + room), pieces.slice(start, start + room), null, null, model);
+    return { ...row, masks: group.map((place) => 1 + place - start) };
+  });
+}
+
+/** A text that goes on with a word: the mark in front of its first piece goes, if the piece is there without it. */
+function withoutWordStart({ ids, pieces }, idOf) {
+  if (!ids.length || !pieces[0].startsWith(WORD_START)) return [ids, pieces];
+  if (pieces[0] === WORD_START) return [ids.slice(1), pieces.slice(1)];
+  const rest = pieces[0].slice(1), id = idOf(rest);
+  return id === undefined ? [ids, pieces] : [[id, ...ids.slice(1)], [rest, ...pieces.slice(1)]];
+}
+
+/** Places of masks, those together that one row can show. */
+function maskGroups(places, room) {
+  const groups = [];
+  for (const place of places) {
+    if (!groups.length || place - groups.at(-1)[0] >= room) groups.push([]);
+    groups.at(-1).push(place);
+  }
+  return groups;
+}
+
 // Ideographs and kana one by one, other words whole, signs on their own.
 const IDEOGRAPH = "\\u3040-\\u30ff\\u3400-\\u9fff\\uf900-\\ufaff\\u{20000}-\\u{3ffff}";
-const WORD = new RegExp(`[${IDEOGRAPH}]|(?:(?![${IDEOGRAPH}])[\\p{L}\\p{N}])+|[^\\p{L}\\p{N}\\s]`, "gu");
+const WORD = new RegExp(`[${IDEOGRAPH}]|(?:(?![${IDEOGRAPH}])[\\p{L}\\p{N}])+|(?![\\p{L}\\p{N}])${NO_SPACE}`, "gu");
 
 /** Where the words of a text are, in code points. */
 export function wordPlaces(text) {

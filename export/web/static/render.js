@@ -1,7 +1,10 @@
 // Answers as elements. Texts are put in as text only: nothing that is typed becomes markup.
 
+import { WORD_START } from "/static/packing.js";
+
 const MOST_SCORES = 8;
 const MOST_VALUES = 12; // of an embedding
+const MOST_MASKS = 12; // with a table of their own
 const ENTITY_COLORS = 6; // in style.css
 
 function element(tag, properties = {}, ...children) {
@@ -63,7 +66,7 @@ function tokenList({ rows, count, parts }, open) {
 }
 
 /** Labels with bars, the most probable first. */
-function scoreTable(scores, chosen) {
+function scoreTable(scores, chosen, { caption = null, shown = (label) => [label] } = {}) {
   const sorted = [...scores].sort((a, b) => b[1] - a[1]);
   const rows = sorted.slice(0, MOST_SCORES).map(([label, score]) => {
     const bar = element("span", { class: "bar", "aria-hidden": "true" });
@@ -71,13 +74,15 @@ function scoreTable(scores, chosen) {
     return element(
       "tr",
       chosen.includes(label) ? { class: "chosen" } : {},
-      element("th", { scope: "row" }, label),
+      element("th", { scope: "row" }, ...shown(label)),
       element("td", { class: "number", "data-value": score }, score.toFixed(4)),
       element("td", { class: "bars" }, bar),
     );
   });
   const head = ["label", "score"].map((name) => element("th", { scope: "col" }, name));
-  const table = element("table", { class: "scores" }, element("thead", { class: "unseen" }, element("tr", {}, ...head)));
+  const table = element("table", { class: "scores" });
+  if (caption !== null) table.append(element("caption", {}, caption));
+  table.append(element("thead", { class: "unseen" }, element("tr", {}, ...head)));
   table.append(element("tbody", {}, ...rows));
   const left = sorted.length - rows.length;
   return left > 0 ? [table, element("p", { class: "hint" }, `and ${left} more labels`)] : [table];
@@ -133,12 +138,22 @@ function embedding(values) {
   return [headline(`Embedding of ${values.length} numbers`), element("p", { class: "vector" }, shown + more)];
 }
 
+/** A piece; the mark of the beginning of a word, if it has one, is not for being read out. */
+function piece(text) {
+  const rest = text.slice(WORD_START.length);
+  return text.startsWith(WORD_START) && rest ? [element("span", { class: "hint", "aria-hidden": "true" }, WORD_START), rest] : [text];
+}
+
+/** The text with all masks filled, and for each mask what else may stand there. */
 function masks({ filled, masks: found }) {
-  const tables = found.map((candidates, number) => [
-    element("p", { class: "hint" }, `mask ${number + 1}`),
-    ...scoreTable(candidates.map((one) => [one.piece, one.probability]), [candidates[0].piece]),
-  ]);
-  return [headline(filled), ...tables.flat()];
+  const marked = pieces(filled, found, (_, text) => element("mark", { class: "found" }, text));
+  const tables = found.slice(0, MOST_MASKS).flatMap(({ scores }, number) => {
+    const caption = found.length > 1 ? `Mask ${number + 1} of ${found.length.toLocaleString("en")}` : "Mask";
+    return scoreTable(scores, [scores[0][0]], { caption, shown: piece });
+  });
+  const left = found.length - MOST_MASKS;
+  const more = left > 0 ? [element("p", { class: "hint" }, `and ${left.toLocaleString("en")} more masks`)] : [];
+  return [marked, ...tables, ...more];
 }
 
 const SHOW = {

@@ -1,5 +1,7 @@
 // The tokenizer, which works beside the page: see tokenizer_worker.js.
 
+import { openedOnce } from "/static/opened.js";
+
 let worker = null, count = 0;
 const waiting = new Map();
 
@@ -29,6 +31,17 @@ export function encode(model, texts) {
     started().postMessage({ number, id: model.id, texts });
   });
 }
+
+/** The pieces of a model's vocabulary by id, and the id of a piece. */
+export const vocabulary = (model) => openedVocabulary(model).then(({ parts }) => parts);
+
+const openedVocabulary = openedOnce(async (model) => {
+  const response = await fetch(`/models/${model.id}.pieces`);
+  const pieces = await response.json();
+  if (!response.ok) throw new Error(pieces.error);
+  const ids = new Map(pieces.map((piece, id) => [piece, id]));
+  return { pieces, idOf: (piece) => ids.get(piece) };
+});
 
 /** A piece that the vocabulary does not have is shown as that, not as its characters. */
 const named = (text, unknown) => ({

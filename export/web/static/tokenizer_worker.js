@@ -4,9 +4,10 @@
 // A worker of its own: the package makes functions of strings, which the page's policy forbids. The worker's alone allows it.
 
 import { SentencePieceProcessor } from "/runtime/@sctg/sentencepiece-js/dist/index.js";
+import { NO_SPACE } from "/static/spaces.js";
 
 const WORD_START = "▁";
-const WORD = /(?:[^\s\x1c-\x1f\x85]|\ufeff)+/gu; // between what is whitespace to Python
+const WORD = new RegExp(`${NO_SPACE}+`, "gu");
 const MOST_WORDS = 20000; // that are remembered
 
 class Tokenizer {
