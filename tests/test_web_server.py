@@ -157,10 +157,17 @@ def test_wrong_content_type(asker, kind):
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"null", b"[]", b'"a"', b"\xff\xfe", b"[" * 100000, b'{"file": "1", "text": "\\ud800"}', b"1e999"],
+    [b"", b"{", b"null", b"[]", b'"a"', b"\xff\xfe", b"[" * 100000, b"1e999"],
 )
 def test_what_is_no_json_object(asker, body):
     assert error_of(asker.post(body), 400).startswith("expected a JSON object, got ")
+
+
+@pytest.mark.parametrize("half", [r"\ud800", r"\udfff", r"\ude00\ud83d"])
+def test_half_a_character(asker, half):
+    for asked in ('{"file": "1", "text": "the %s mill"}', '{"file": "1", "text": "a", "pair": "%s"}'):
+        message = error_of(asker.post((asked % half).encode()), 400)
+        assert message == f'expected texts of whole characters, got half of one, "{half[:6]}"; leave it out'
 
 
 def test_no_length(asker):

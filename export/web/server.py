@@ -238,7 +238,12 @@ class Handler(BaseHTTPRequestHandler):
             asked = json.loads(body)
             own = {name: value for name, value in asked.items() if name != "file"} if isinstance(asked, dict) else asked
             size = _text_bytes(own)
-        except (ValueError, RecursionError) as error:  # half a character (\ud800) too
+        except UnicodeEncodeError as error:
+            half = json.dumps(error.object[error.start])
+            raise RefusedError(
+                HTTPStatus.BAD_REQUEST, f"expected texts of whole characters, got half of one, {half}; leave it out"
+            ) from error
+        except (ValueError, RecursionError) as error:
             raise RefusedError(
                 HTTPStatus.BAD_REQUEST, f"expected a JSON object, got something else ({error})"
             ) from error

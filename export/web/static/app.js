@@ -24,6 +24,7 @@ async function start() {
   const tasks = Object.keys(TASK_NAMES).filter((task) => state.models.some((model) => model.task === task));
   at("task").replaceChildren(...tasks.map((task) => new Option(TASK_NAMES[task], task)));
   at("task-field").hidden = tasks.length < 2;
+  if (tasks.length === 1) at("form-title").textContent = TASK_NAMES[tasks[0]];
   if (state.install) {
     at("install").textContent = `The browser's runtimes are not installed, so files run on the server. To install: ${state.install}`;
     at("install").hidden = false;
