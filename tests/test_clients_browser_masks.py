@@ -1,4 +1,4 @@
-"""Fill-mask in headless Chromium: rows, candidates and texts of LiteRT for the web are those of Python; how the page shows it.
+"""Fill-mask in headless Chromium: rows, candidates and texts are those of Python, and the page shows them.
 
 Needs what test_clients_browser.py needs.
 """
@@ -49,7 +49,9 @@ def masked_texts(count):
 def test_candidates_and_texts_are_those_of_python(asker, files):
     texts = [*masked_texts(60), MASK, MASK * MANY, f"{LINES[0]} " * 60 + MASK]
     runner = TFLiteRunner(files["float32"])
-    results = browse(asker.url, calls=[{"file": "float32.tflite", "asked": {"text": text}} for text in texts])["results"]
+    results = browse(asker.url, calls=[{"file": "float32.tflite", "asked": {"text": text}} for text in texts])[
+        "results"
+    ]
     for text, found, expected in zip(texts, results, runner(texts), strict=True):
         assert "in this browser" in found["runtime"] and found["why"] == ""
         rows = [runner.tokenizer.pieces(ids) for ids, _ in runner.pipeline.prepare([text]).rows]
@@ -83,6 +85,8 @@ def test_the_page(asker, tmp_path):
             (filled,) = card["marks"]
             assert card["passage"].startswith(html.partition(f" {MASK}")[0]) and filled in card["passage"]
             assert "LiteRT for the web" in card["text"]
-        assert without["status"] == f"Write {MASK} in the text where a word is to be found." and without["focus"] == "text"
+        assert (
+            without["status"] == f"Write {MASK} in the text where a word is to be found." and without["focus"] == "text"
+        )
         assert len(inserted["cards"][0]["marks"]) == 1 and inserted["focus"] == "text"
         assert len(many["cards"][0]["marks"]) == MANY and f"and {MANY - 12} more masks" in many["cards"][0]["text"]

@@ -4,12 +4,14 @@ Needs what test_clients_browser.py needs.
 """
 
 import itertools
+import random
 
 import pytest
 from browser_client import MODULES, browse
 from real_texts import reader_of_english, real_questions, real_sentences
 from web_pages import serving
 
+from albert_tf.inference.fill_mask import MASK
 from export.runtime import TFLiteRunner
 from export.tflite import export_tflite
 
@@ -75,3 +77,28 @@ def test_entities(shared_data, tmp_path):
             continue
         assert [e["score"] for e in entities] == pytest.approx([e.score for e in expected], abs=1e-5)
     assert others <= 2 * MOST_OTHERS * len(lines)
+
+
+def test_masks(shared_data, tmp_path):
+    """Of words, and of parts of words: "un[MASK]able"."""
+    chosen = random.Random(0)
+    texts = []
+    for line in real_sentences(shared_data, SENTENCES):
+        start, end = sorted(chosen.sample(range(len(line) + 1), 2))
+        word = chosen.choice(line.split())
+        texts.append(line.replace(word, MASK, 1) if chosen.random() < 0.5 else line[:start] + MASK + line[end:])
+    task = reader_of_english(shared_data, "fill-mask")
+    found, runner = answers(tmp_path, task, [{"text": text} for text in texts], recipe="float32", length=(16, 32, 64))
+    others = 0
+    for text, here, expected in zip(texts, found, runner(texts), strict=True):
+        rows = [runner.tokenizer.pieces(ids) for ids, _ in runner.pipeline.prepare([text]).rows]
+        if here["tokens"]["rows"] != rows:
+            others += 1
+            continue
+        answer = here["answer"]
+        assert answer["filled"] == expected.text
+        assert [(mask["start"], mask["end"]) for mask in answer["masks"]] == list(expected.places)
+        for mask, candidates in zip(answer["masks"], expected.masks, strict=True):
+            scores = dict(mask["scores"])
+            assert scores == pytest.approx({one.piece: one.probability for one in candidates}, abs=1e-5), text
+    assert others <= MOST_OTHERS * len(texts)

@@ -1,6 +1,7 @@
 """`albert_tf.inference.fill_mask`: the ids beside a mask, windows, candidates in order, texts with them in place."""
 
 import re
+import tracemalloc
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -126,6 +127,37 @@ def test_candidates_and_texts() -> None:
 def test_wordpiece_in_place(text: str, piece: str, expected: str) -> None:
     (answer,) = FillMaskPipeline(Guesser(WORDPIECE, piece))([text])
     assert answer.text == answer.masks[0][0].text == expected
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "piece", "text", "written", "filled"),
+    [
+        (SENTENCEPIECE, "▁the", "😀 a[MASK]x [MASK]", "the", "😀 a thex the"),
+        (SENTENCEPIECE, "s", " mill \t[MASK][MASK] [MASK]", "s", " millsss"),
+        (SENTENCEPIECE, "▁", "a[MASK] [MASK]b", "", "a  b"),
+        (SENTENCEPIECE, "<unk>", "a [MASK]b", "<unk>", "a <unk>b"),
+        (WORDPIECE, "the", "[MASK][MASK]a [MASK]!", "the", "the the a the!"),
+        (WORDPIECE, "##er", "mill [MASK] [MASK]", "er", "millerer"),
+    ],
+)
+def test_places_of_the_chosen_pieces(vocabulary: Vocabulary, piece: str, text: str, written: str, filled: str) -> None:
+    (answer,) = FillMaskPipeline(Guesser(vocabulary, piece))([text])
+    assert answer.text == filled
+    assert [answer.text[start:end] for start, end in answer.places] == [written] * text.count("[MASK]")
+
+
+def test_many_masks_do_not_hold_the_text_many_times() -> None:
+    masks = 2000
+    text = "[MASK] of the mill " * masks
+    tracemalloc.start()
+    try:
+        (answer,) = FillMaskPipeline(Guesser(SENTENCEPIECE, "▁the"))([text])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 5 * masks * len(text) / 4  # five candidates each
+    assert answer.text == "the of the mill " * masks
+    assert answer.masks[-1][0].text == "[MASK] of the mill " * (masks - 1) + "the of the mill "
 
 
 def test_equal_probabilities_by_id() -> None:

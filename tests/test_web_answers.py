@@ -22,7 +22,7 @@ ASKED = {
     "tagging": {"text": TEXT},
     "question-answering": {"question": "where is the mill", "context": f"😀 {TEXT} They say it has been turning."},
     "multiple-choice": {"question": "what turns _", "options": ["the wheel", "water"], "context": TEXT},
-    "fill-mask": {"text": "the [MASK] mill [MASK]"},
+    "fill-mask": {"text": "😀 the [MASK] mill [MASK]"},
 }
 
 
@@ -86,11 +86,23 @@ def test_places_in_texts(asker, files):
 
 def test_masks(asker, files):
     found = answer(asker, "fill-mask")["answer"]
-    (expected,) = TFLiteRunner(files["fill-mask"])(["the [MASK] mill [MASK]"])
+    (expected,) = TFLiteRunner(files["fill-mask"])([ASKED["fill-mask"]["text"]])
     assert found["filled"] == expected.text
-    assert [[one["piece"] for one in mask] for mask in found["masks"]] == [[c.piece for c in m] for m in expected.masks]
-    reply = asker.post({"file": "8", "text": "no mask"})
-    assert reply.status == 400 and "[MASK]" in reply.json["error"]
+    assert len(found["masks"]) == 2
+    for mask, candidates in zip(found["masks"], expected.masks, strict=True):
+        assert mask["scores"] == [[candidate.piece, candidate.probability] for candidate in candidates]
+        assert found["filled"][mask["start"] : mask["end"]] == candidates[0].piece.removeprefix("▁")
+
+
+def test_texts_without_and_with_many_masks(asker):
+    message = "text: expected [MASK] in the text, found none; write [MASK] where a word is to be found"
+    for text in ("no mask", "[mask]", "[ MASK ]", "MASK"):
+        reply = asker.post({"file": "8", "text": text})
+        assert (reply.status, reply.json["error"]) == (400, message)
+    for text in ("[MASK] " * 600, "[MASK]" * 600):
+        reply = asker.post({"file": "8", "text": text})
+        assert reply.status == 200 and len(reply.json["answer"]["masks"]) == 600
+        assert len(reply.body) < 600 * 400  # not the text once more for each candidate
 
 
 def test_long_texts(asker):

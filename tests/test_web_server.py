@@ -103,6 +103,9 @@ def test_a_file_and_its_vocabulary(asker):
     reply = asker.request("GET", "/models/1.tflite")
     assert reply.body == exported().read_bytes()
     assert asker.request("GET", "/models/2.spm").body == asker.request("GET", "/models/1.spm").body != b""
+    tokenizer = TFLiteRunner(exported()).tokenizer
+    pieces = asker.request("GET", "/models/1.pieces").json
+    assert pieces == tokenizer.pieces(range(tokenizer.vocabulary.size)) and pieces[0] == "<pad>"
 
 
 def test_several_requests_on_one_connection(asker):
@@ -194,6 +197,7 @@ def test_no_length(asker):
         "/models/1",
         "/models/1.txt",
         "/models/3.tflite",
+        "/models/3.pieces",
         "/models/../1.tflite",
         "/models//etc/passwd.tflite",
         "/models/%2fetc%2fpasswd.tflite",

@@ -21,7 +21,7 @@ _CHOICES = (
         "options": ["wind", "water", "a motor"],
     },
 )
-_MASKED = ("set an [MASK] for seven", "what is the [MASK] like tomorrow")
+_MASKED = ("The capital of France is [MASK].", "set an [MASK] for seven", "what is the [MASK] like tomorrow")
 
 
 @functools.cache

@@ -113,10 +113,14 @@ function quotesJoined(characters) {
 
 /** A character that a rule dropped belongs to the one before it. */
 function withDropped(sources, length) {
-  return sources.map(([start, end], i) => {
-    const next = sources.slice(i + 1).find((other) => other[0] !== start);
-    return [start, Math.max(end, next ? next[0] : length)];
-  });
+  const whole = [];
+  let next = length; // where the next character begins that another was made of
+  for (let i = sources.length - 1; i >= 0; i--) {
+    const [start, end] = sources[i];
+    if (i + 1 < sources.length && sources[i + 1][0] !== start) next = sources[i + 1][0];
+    whole[i] = [start, Math.max(end, next)];
+  }
+  return whole;
 }
 
 function spansOf(texts, sources) {
