@@ -12,50 +12,12 @@ from typing import Any
 
 from albert_tf.errors import InputError
 from albert_tf.files import checked_path, read_json, written_whole
+from albert_tf.published_config import fields_from_published, published_fields
 
 FACTORIZATIONS = ("embeddings", "words")
 _LARGEST, _MOST_STEPS = 100_000_000, 10_000  # more than any model has
 SHARING_MODES = ("all", "attention", "ffn", "none")
 ACTIVATIONS = ("gelu_tanh", "gelu_erf", "relu", "linear")
-
-# albert_config.json of google-research/albert ↔ our names.
-_PUBLISHED_NAMES = {
-    "vocab_size": "vocabulary_size",
-    "embedding_size": "embedding_dim",
-    "hidden_size": "hidden_dim",
-    "intermediate_size": "intermediate_dim",
-    "num_hidden_layers": "num_layers",
-    "num_attention_heads": "num_heads",
-    "num_hidden_groups": "num_groups",
-    "inner_group_num": "num_inner_repetitions",
-    "max_position_embeddings": "max_sequence_length",
-    "type_vocab_size": "num_segments",
-    "hidden_act": "activation",
-    "hidden_dropout_prob": "hidden_dropout",
-    "attention_probs_dropout_prob": "attention_dropout",
-    "initializer_range": "initializer_range",
-}
-# The original calls its tanh approximation "gelu" (google-research/albert modeling.py, get_activation).
-_PUBLISHED_ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "linear": "linear"}
-# Published keys that no public code acts on, with the only values that mean "not used".
-_PUBLISHED_UNUSED = {
-    "net_structure_type": (0,),
-    "gap_size": (0,),
-    "num_memory_blocks": (0,),
-    "down_scale_factor": (1,),
-    "layers_to_keep": ([],),
-}
-# Keys of BERT's config that brightmart/albert_zh kept, and its own ln_type; no published ALBERT of another kind has
-# any. Its code reads ln_type only. None: any value.
-_ALBERT_ZH_KEYS: dict[str, str | None] = {
-    "directionality": "bidi",
-    "ln_type": "postln",
-    "pooler_type": "first_token_transform",
-    "pooler_fc_size": None,
-    "pooler_num_attention_heads": None,
-    "pooler_num_fc_layers": None,
-    "pooler_size_per_head": None,
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,10 +31,12 @@ class AlbertConfig:
             "embeddings", as published: all three tables; their normalised sum is projected, and where E = H there is
             no projection, as in BERT. "words", as in brightmart/albert_zh: the word table alone; its rows are
             projected, without bias, and added to segment and position tables of width H.
-        hidden_dim: width of the encoder, H; a multiple of `num_heads`.
+        hidden_dim: width of the encoder, H; a multiple of `num_heads` unless `attention_dim` is given.
         intermediate_dim: width of the feed-forward layer.
         num_layers: encoder layers, each run once per forward pass whatever their weights.
         num_heads: attention heads, N.
+        attention_dim: width of queries, keys and values, those of all heads together; a multiple of `num_heads`. None, as
+            in every published model, for `hidden_dim`. A model that lost heads by pruning has a smaller one.
         num_groups: consecutive layers are divided into this many groups; sharing is within a group. Layer i belongs to
             group ⌊i · num_groups / num_layers⌋.
         num_inner_repetitions: different blocks run one after another in place of each layer ("inner_group_num").
@@ -110,11 +74,12 @@ class AlbertConfig:
     initializer_range: float = 0.02
     layer_norm_epsilon: float = 1e-12
     masked_lm_layer_norm_epsilon: float | None = None
+    attention_dim: int | None = None
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.type is int:
+            if field.type is int or (field.type == int | None and value is not None):
                 if not _is_number(value, Integral) or value < 1:
                     raise InputError(f"{field.name}: expected a whole number of at least 1, got {value!r}")
                 if value > _LARGEST:
@@ -128,9 +93,12 @@ class AlbertConfig:
         for name in ("initializer_range", "layer_norm_epsilon", "masked_lm_layer_norm_epsilon"):
             if getattr(self, name) is not None and getattr(self, name) <= 0.0:
                 raise InputError(f"{name}: expected a number above 0, got {getattr(self, name)}")
-        if self.hidden_dim % self.num_heads:
+        if self.attention_dim == self.hidden_dim:
+            object.__setattr__(self, "attention_dim", None)  # one way to say one thing
+        name = "hidden_dim" if self.attention_dim is None else "attention_dim"
+        if getattr(self, name) % self.num_heads:
             raise InputError(
-                f"hidden_dim: expected a multiple of num_heads; got {self.hidden_dim} with {self.num_heads} heads"
+                f"{name}: expected a multiple of num_heads; got {getattr(self, name)} with {self.num_heads} heads"
             )
         choices = {"factorization": FACTORIZATIONS, "sharing": SHARING_MODES, "activation": ACTIVATIONS}
         for name, allowed in choices.items():
@@ -146,7 +114,12 @@ class AlbertConfig:
     @property
     def head_dim(self) -> int:
         """Width of one attention head, D."""
-        return self.hidden_dim // self.num_heads
+        return (self.attention_dim or self.hidden_dim) // self.num_heads
+
+    @property
+    def heads_dim(self) -> int:
+        """Width of all attention heads together, N · D."""
+        return self.num_heads * self.head_dim
 
     @property
     def has_projection(self) -> bool:
@@ -176,6 +149,12 @@ class AlbertConfig:
                 schedule.append((attention, feed_forward))
         return tuple(schedule)
 
+    @property
+    def num_blocks(self) -> tuple[int, int]:
+        """How many attention and how many feed-forward blocks have weights: one each where all layers share."""
+        attention, feed_forward = zip(*self.block_schedule, strict=True)
+        return 1 + max(attention), 1 + max(feed_forward)
+
     @classmethod
     def from_name(cls, name: str) -> "AlbertConfig":
         """The config called `name` in `CONFIGS`.
@@ -204,7 +183,7 @@ class AlbertConfig:
         if not isinstance(fields, dict):
             raise InputError(f"{source}: expected a JSON object with model dimensions, got {type(fields).__name__}")
         if "vocab_size" in fields or "hidden_size" in fields:
-            fields = _from_published(fields, source)
+            fields = fields_from_published(fields, source)
         known = {field.name: field for field in dataclasses.fields(cls)}
         unknown = sorted(set(fields) - set(known))
         missing = sorted(n for n, f in known.items() if f.default is dataclasses.MISSING and n not in fields)
@@ -224,34 +203,18 @@ class AlbertConfig:
         return cls.from_dict(fields, source=str(path))
 
     def to_dict(self) -> dict[str, Any]:
-        """Our own field names, every field."""
-        return dataclasses.asdict(self)
+        """Our own field names: every field, and `attention_dim` only where it is given, as earlier versions have none."""
+        fields = dataclasses.asdict(self)
+        return {name: value for name, value in fields.items() if name != "attention_dim" or value is not None}
 
     def to_published_dict(self) -> dict[str, Any]:
         """The keys of albert_config.json; of brightmart/albert_zh's where factorization="words".
 
         Raises:
-            InputError: this architecture has no form there (sharing other than "all", gelu_erf, another epsilon; with
-                factorization="words", groups or inner repetitions).
+            InputError: this architecture has no form there (sharing other than "all", gelu_erf, another epsilon, pruned
+                heads; with factorization="words", groups or inner repetitions).
         """
-        activations = {ours: theirs for theirs, ours in _PUBLISHED_ACTIVATIONS.items()}
-        possible = {
-            "sharing": ("all",),
-            "activation": tuple(activations),
-            "layer_norm_epsilon": (1e-12,),
-            "masked_lm_layer_norm_epsilon": (None, 1e-12),
-        }
-        if self.factorization == "words":
-            possible |= {"num_groups": (1,), "num_inner_repetitions": (1,)}
-        for name, allowed in possible.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(f"albert_config.json has no form for {name}={getattr(self, name)!r}")
-        published = {theirs: getattr(self, ours) for theirs, ours in _PUBLISHED_NAMES.items()}
-        published["hidden_act"] = activations[self.activation]
-        if self.factorization == "words":
-            del published["num_hidden_groups"], published["inner_group_num"]
-            return published | {"directionality": "bidi", "ln_type": "postln"}
-        return published | {"down_scale_factor": 1, "gap_size": 0, "net_structure_type": 0, "num_memory_blocks": 0}
+        return published_fields(self)
 
     def to_json(self, path: str | Path, *, published: bool = False, overwrite: bool = False) -> None:
         """Writes our own form, or with `published` an albert_config.json that the original code reads."""
@@ -273,34 +236,6 @@ def _finite(value: Any, name: str) -> float:
     if not math.isfinite(number):
         raise InputError(f"{name}: expected a number, got {value!r}")
     return number
-
-
-def _from_published(fields: dict[str, Any], source: str) -> dict[str, Any]:
-    """Renames the keys of an albert_config.json, or says which one cannot be used."""
-    renamed = {}
-    for key, value in fields.items():
-        if key in _PUBLISHED_UNUSED:
-            if value not in _PUBLISHED_UNUSED[key]:
-                raise InputError(f"{source}: {key} = {value!r}: no published code says what that does")
-        elif key in _ALBERT_ZH_KEYS:
-            renamed["factorization"] = "words"
-            if _ALBERT_ZH_KEYS[key] not in (None, value):
-                raise InputError(
-                    f"{source}: {key} = {value!r} is another encoder than ALBERT's; of brightmart/albert_zh's models "
-                    f"those with {key} = {_ALBERT_ZH_KEYS[key]!r} are supported"
-                )
-        elif key not in _PUBLISHED_NAMES:
-            known = ", ".join((*_PUBLISHED_NAMES, *_PUBLISHED_UNUSED, *_ALBERT_ZH_KEYS))
-            raise InputError(f"{source}: unknown key {key!r}; known keys: {known}")
-        else:
-            renamed[_PUBLISHED_NAMES[key]] = value
-    activation = renamed.get("activation", "gelu")
-    if activation not in tuple(_PUBLISHED_ACTIVATIONS):  # a tuple takes what cannot be hashed, too
-        raise InputError(
-            f"{source}: hidden_act: expected one of {', '.join(_PUBLISHED_ACTIVATIONS)}; got {activation!r}"
-        )
-    renamed["activation"] = _PUBLISHED_ACTIVATIONS[activation]
-    return renamed
 
 
 # (hidden_dim, num_layers, num_heads) of the published sizes.

@@ -24,11 +24,13 @@ def backbone_weight_shapes(config: AlbertConfig, *, pooler: bool = True) -> Shap
         shapes["embeddings/projection/kernel"] = (embedding_dim, hidden_dim)
     elif config.has_projection:
         shapes |= _dense("embeddings/projection", embedding_dim, hidden_dim)
-    for index in range(1 + max(attention for attention, _ in config.block_schedule)):
-        for name in ("query", "key", "value", "output"):
-            shapes |= _dense(f"encoder/attention_{index}/{name}", hidden_dim, hidden_dim)
+    attention_blocks, feed_forward_blocks = config.num_blocks
+    for index in range(attention_blocks):
+        for name in ("query", "key", "value"):
+            shapes |= _dense(f"encoder/attention_{index}/{name}", hidden_dim, config.heads_dim)
+        shapes |= _dense(f"encoder/attention_{index}/output", config.heads_dim, hidden_dim)
         shapes |= _layer_norm(f"encoder/attention_{index}/layer_norm", hidden_dim)
-    for index in range(1 + max(feed_forward for _, feed_forward in config.block_schedule)):
+    for index in range(feed_forward_blocks):
         shapes |= _dense(f"encoder/feed_forward_{index}/intermediate", hidden_dim, config.intermediate_dim)
         shapes |= _dense(f"encoder/feed_forward_{index}/output", config.intermediate_dim, hidden_dim)
         shapes |= _layer_norm(f"encoder/feed_forward_{index}/layer_norm", hidden_dim)
@@ -80,6 +82,15 @@ def count_parameters(config: AlbertConfig, *, pooler: bool = True, heads: bool =
     if heads:
         parts["heads"] = sum(math.prod(shape) for shape in pretraining_head_weight_shapes(config).values())
     return ParameterCounts(parts)
+
+
+def multiply_adds(config: AlbertConfig, length: float) -> float:
+    """Multiplications with an addition that the encoder makes for each token of a text of `length` tokens, by the matrix
+    multiplications alone. A shared block counts each time it runs; the pooler and heads, once a text, do not."""
+    attention = 4 * config.hidden_dim * config.heads_dim + 2 * length * config.heads_dim
+    feed_forward = 2 * config.hidden_dim * config.intermediate_dim
+    projection = config.embedding_dim * config.hidden_dim if config.has_projection else 0
+    return len(config.block_schedule) * (attention + feed_forward) + projection
 
 
 def bert_counterpart(config: AlbertConfig) -> AlbertConfig:

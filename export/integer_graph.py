@@ -139,7 +139,7 @@ class IntegerEncoder:
 
         scores = tf.matmul(heads("query"), tf.transpose(heads("key"), (0, 2, 1))) + bias
         context = tf.matmul(tf.nn.softmax(scores), heads("value"))
-        return tf.reshape(tf.transpose(context, (1, 0, 2)), (length, config.hidden_dim))
+        return tf.reshape(tf.transpose(context, (1, 0, 2)), (length, config.heads_dim))
 
     def _norm(self, x: Any, path: str) -> Any:
         """Layer norm with the sum of squares as a product, whose terms are not rounded; epsilon is below any rounding."""

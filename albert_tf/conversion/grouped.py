@@ -20,11 +20,16 @@ def grouped_config(config: AlbertConfig, form: str) -> AlbertConfig:
     """The same encoder with sharing="all": layers that share nothing are groups of one. Weight names do not change.
 
     Raises:
-        InputError: another mode of sharing, or another factorization.
+        InputError: another mode of sharing, another factorization, or pruned heads.
     """
     if config.factorization != "embeddings":
         raise InputError(
             f'{form} has no form for factorization="{config.factorization}", the architecture of brightmart/albert_zh'
+        )
+    if config.attention_dim is not None:
+        raise InputError(
+            f"{form} has no form for attention_dim={config.attention_dim} beside hidden_dim={config.hidden_dim}, as a model "
+            "has that lost attention heads by pruning"
         )
     if config.sharing == "none":
         return dataclasses.replace(config, sharing="all", num_groups=config.num_layers)

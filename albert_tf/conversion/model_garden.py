@@ -61,6 +61,7 @@ _FIXED = {
     "num_groups": 1,
     "num_inner_repetitions": 1,
     "layer_norm_epsilon": 1e-12,
+    "attention_dim": None,
 }
 _NOT_IN_WEIGHTS = ("num_layers", "activation", "hidden_dropout", "attention_dropout", "initializer_range")
 # Names on the way to what a training or a SavedModel keeps beside the weights; it is left behind.

@@ -20,31 +20,36 @@ class AttentionBlock(ConfiguredLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
-        self.query = self.dense(config.hidden_dim, "query")
-        self.key = self.dense(config.hidden_dim, "key")
-        self.value = self.dense(config.hidden_dim, "value")
+        self.query = self.dense(config.heads_dim, "query")
+        self.key = self.dense(config.heads_dim, "key")
+        self.value = self.dense(config.heads_dim, "value")
         self.output_dense = self.dense(config.hidden_dim, "output")
         self.norm = self.layer_norm()
         self.seed_generator = keras.random.SeedGenerator()
 
     def build(self, input_shape: Any = None) -> None:
-        for layer in (self.query, self.key, self.value, self.output_dense, self.norm):
+        for layer in (self.query, self.key, self.value, self.norm):
             layer.build((None, self.config.hidden_dim))
+        self.output_dense.build((None, self.config.heads_dim))
         self.built = True
 
     def seeds(self, training: bool | None) -> tuple[Any, ...]:
         """Draws what one `forward` needs: a seed for the probabilities and one for the output."""
         return draw_seeds(self.seed_generator, (self.config.attention_dropout, self.config.hidden_dropout), training)
 
-    def call(self, x: Any, attention_bias: Any, training: bool | None = None) -> Any:
-        """(B, T, H) and the additive bias (B, 1, 1, S) → (B, T, H)."""
-        return self.forward(x, attention_bias, *self.seeds(training))
+    def call(self, x: Any, attention_bias: Any, head_mask: Any = None, training: bool | None = None) -> Any:
+        """(B, T, H) and the additive bias (B, 1, 1, S) → (B, T, H).
 
-    def forward(self, x: Any, attention_bias: Any, *seeds: Any) -> Any:
+        With `head_mask` (B, N), what each head gives is multiplied by its value: 1 leaves it, 0 removes it.
+        """
+        return self.forward(x, attention_bias, *self.seeds(training), head_mask=head_mask)
+
+    def forward(self, x: Any, attention_bias: Any, *seeds: Any, head_mask: Any = None) -> Any:
         """`call` with the randomness given; the same arguments always give the same result."""
-        return unflattened(self.norm(self.summed(x, attention_bias, *seeds)), x, self.config.hidden_dim)
+        rows = self.summed(x, attention_bias, *seeds, head_mask=head_mask)
+        return unflattened(self.norm(rows), x, self.config.hidden_dim)
 
-    def summed(self, x: Any, attention_bias: Any, *seeds: Any) -> Any:
+    def summed(self, x: Any, attention_bias: Any, *seeds: Any, head_mask: Any = None) -> Any:
         """`forward` before the layer norm, as (B·T, H)."""
         config = self.config
         # One matrix multiplication of (B·T, H) a projection, with no per-example loop.
@@ -61,7 +66,9 @@ class AttentionBlock(ConfiguredLayer):
         probabilities = ops.softmax(scores_with_bias, axis=-1)
         probabilities = dropout(ops.cast(probabilities, scores.dtype), config.attention_dropout, seeds, 0)
         context = ops.matmul(probabilities, heads(self.value(rows)))  # (B, N, T, D)
-        context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, config.hidden_dim))
+        if head_mask is not None:
+            context = context * ops.cast(head_mask, context.dtype)[:, :, None, None]
+        context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, config.heads_dim))
         return rows + dropout(self.output_dense(context), config.hidden_dropout, seeds, 1)
 
     def compute_output_shape(self, x_shape: Any, attention_bias_shape: Any) -> Any:
@@ -93,18 +100,26 @@ class FeedForwardBlock(ConfiguredLayer):
         """Draws what one `forward` needs: a seed for the output."""
         return draw_seeds(self.seed_generator, (self.config.hidden_dropout,), training)
 
-    def call(self, x: Any, training: bool | None = None) -> Any:
-        """(B, T, H) → (B, T, H)."""
-        return self.forward(x, *self.seeds(training))
+    def call(self, x: Any, column_mask: Any = None, training: bool | None = None) -> Any:
+        """(B, T, H) → (B, T, H).
 
-    def forward(self, x: Any, *seeds: Any) -> Any:
+        With `column_mask` (B, I), each column between the two dense layers is multiplied by its value: 1 leaves it, 0
+        removes it.
+        """
+        return self.forward(x, *self.seeds(training), column_mask=column_mask)
+
+    def forward(self, x: Any, *seeds: Any, column_mask: Any = None) -> Any:
         """`call` with the randomness given; the same arguments always give the same result."""
-        return unflattened(self.norm(self.summed(x, *seeds)), x, self.config.hidden_dim)
+        return unflattened(self.norm(self.summed(x, *seeds, column_mask=column_mask)), x, self.config.hidden_dim)
 
-    def summed(self, x: Any, *seeds: Any) -> Any:
+    def summed(self, x: Any, *seeds: Any, column_mask: Any = None) -> Any:
         """`forward` before the layer norm, as (B·T, H)."""
         rows = ops.reshape(x, (-1, self.config.hidden_dim))
         expanded = self.activation(self.intermediate(rows))
+        if column_mask is not None:
+            columns = unflattened(expanded, x, self.config.intermediate_dim)
+            columns = columns * ops.cast(column_mask, expanded.dtype)[:, None]
+            expanded = ops.reshape(columns, (-1, self.config.intermediate_dim))
         return rows + dropout(self.output_dense(expanded), self.config.hidden_dropout, seeds, 0)
 
     def compute_output_shape(self, input_shape: Any) -> Any:

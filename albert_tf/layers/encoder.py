@@ -28,21 +28,23 @@ class AlbertEncoder(ConfiguredLayer):
         drawn_depth: in training, gives the number of layers to run, int32 scalar, from 1: the others are passed over, and
             every depth learns to be the last (LayerDrop of the top layers: Fan et al., 2020, section 3.2, trains for it by
             single layers). None: all of them.
+        masks: outside training, gives for the number of a step the masks of its heads and of its feed-forward columns, as
+            its blocks take them. None: nothing is masked.
     """
 
     drawn_depth: Callable[[], Any] | None = None
+    masks: Callable[[int], tuple[Any, Any]] | None = None
 
     def __init__(self, config: AlbertConfig, *, rematerialize: bool = False, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         self.rematerialize = rematerialize
-        attention_indices, feed_forward_indices = zip(*config.block_schedule, strict=True)
+        attention_blocks, feed_forward_blocks = config.num_blocks
         self.attention_blocks = [
-            AttentionBlock(config, dtype=self.dtype_policy, name=f"attention_{i}")
-            for i in range(1 + max(attention_indices))
+            AttentionBlock(config, dtype=self.dtype_policy, name=f"attention_{i}") for i in range(attention_blocks)
         ]
         self.feed_forward_blocks = [
             FeedForwardBlock(config, dtype=self.dtype_policy, name=f"feed_forward_{i}")
-            for i in range(1 + max(feed_forward_indices))
+            for i in range(feed_forward_blocks)
         ]
 
     def build(self, input_shape: Any = None) -> None:
@@ -55,21 +57,25 @@ class AlbertEncoder(ConfiguredLayer):
         bias = attention_bias(padding_mask)
         depth = self.drawn_depth() if training and self.drawn_depth is not None else None
         outputs = []
-        for number, step in enumerate(self.config.block_schedule):
+        for number in range(len(self.config.block_schedule)):
             if depth is None:
-                x = self._step(step, x, bias, training)
+                x = self._step(number, x, bias, training)
             else:
                 is_run = number // self.config.num_inner_repetitions < depth
-                x = ops.cond(is_run, lambda x=x, step=step: self._step(step, x, bias, training), lambda x=x: x)
+                x = ops.cond(is_run, lambda x=x, n=number: self._step(n, x, bias, training), lambda x=x: x)
             outputs.append(x)
         return outputs
 
-    def _step(self, step: tuple[int, int], x: Any, bias: Any, training: bool | None) -> Any:
+    def _step(self, number: int, x: Any, bias: Any, training: bool | None) -> Any:
         """One step of the schedule, (B, S, H) → (B, S, H)."""
-        attention, feed_forward = self.attention_blocks[step[0]], self.feed_forward_blocks[step[1]]
+        attention_index, feed_forward_index = self.config.block_schedule[number]
+        attention, feed_forward = self.attention_blocks[attention_index], self.feed_forward_blocks[feed_forward_index]
         if self.rematerialize and training:
             x = _recomputed(attention, x, bias, *attention.seeds(training))
             return _recomputed(feed_forward, x, *feed_forward.seeds(training))
+        if self.masks is not None and not training:
+            head_mask, column_mask = self.masks(number)
+            return feed_forward(attention(x, bias, head_mask), column_mask)
         return feed_forward(attention(x, bias, training=training), training=training)
 
     def compute_output_shape(self, x_shape: Any, padding_mask_shape: Any) -> list[Any]:

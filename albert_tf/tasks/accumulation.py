@@ -30,9 +30,9 @@ class AccumulatingModel(FitModel):
         """The sum of the examples' shares: 1 for a whole batch, less for a replica's part of one."""
         raise NotImplementedError
 
-    def training_outputs(self, x: Any) -> Any:
-        """What `compute_loss` is given for a batch."""
-        return self(x, training=True)
+    def training_outputs(self, x: Any, training: bool = True) -> Any:
+        """What `compute_loss` is given for a batch; with `training` false, without dropout."""
+        return self(x, training=training)
 
     def train_step(self, *args: Any) -> Any:
         """Keras hook: one update from one batch. Of other backends, whose steps take their state too, it is Keras's own."""

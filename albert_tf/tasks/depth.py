@@ -117,15 +117,15 @@ class DepthModel(AccumulatingModel):
         )
         return dict(zip(shapes, last, strict=True)) | {DEPTH: depths}
 
-    def training_outputs(self, x: Any) -> Any:
+    def training_outputs(self, x: Any, training: bool = True) -> Any:
         """Of a model with exits a list, what it puts out after each pass."""
         if self.exits is None:
-            return super().training_outputs(x)
-        embedded = self.backbone.embeddings(x[TOKEN_IDS], x[SEGMENT_IDS], training=True)
-        steps = self.backbone.encoder(embedded, x[PADDING_MASK], training=True)
+            return super().training_outputs(x, training)
+        embedded = self.backbone.embeddings(x[TOKEN_IDS], x[SEGMENT_IDS], training=training)
+        steps = self.backbone.encoder(embedded, x[PADDING_MASK], training=training)
         inner = self.backbone.config.num_inner_repetitions
         passes = steps[inner - 1 :: inner]
-        return [self.head_outputs(one, x[PADDING_MASK], depth, True) for depth, one in enumerate(passes)]
+        return [self.head_outputs(one, x[PADDING_MASK], depth, training) for depth, one in enumerate(passes)]
 
     def infer_batch(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The device outputs of a batch of int32 (B, S), as deep as chosen."""

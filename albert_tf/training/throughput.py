@@ -5,6 +5,7 @@ import time
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.parameters import multiply_adds
 
 _MATRIX = 1024
 _PASSES = 5
@@ -23,12 +24,8 @@ def training_flops(config: AlbertConfig, tokens: float, length: float, predictio
         length: the mean length of their texts, for the attention.
         predictions: masked words predicted.
     """
-    hidden, embedding = config.hidden_dim, config.embedding_dim
-    block = 4 * hidden * hidden + 2 * hidden * config.intermediate_dim + 2 * length * hidden
-    projection = embedding * hidden if config.has_projection else 0
-    head = hidden * config.summed_dim + config.vocabulary_size * embedding
-    multiplications = tokens * (len(config.block_schedule) * block + projection) + predictions * head
-    return 6.0 * multiplications
+    head = config.hidden_dim * config.summed_dim + config.vocabulary_size * config.embedding_dim
+    return 6.0 * (tokens * multiply_adds(config, length) + predictions * head)
 
 
 def peak_flops(precision: str) -> float:
