@@ -17,7 +17,7 @@ EVERY_FILE = sorted(
 LAYERS = (
     ("albert_tf.errors",),
     ("albert_tf.files",),
-    ("albert_tf.config", "albert_tf.parameters", "albert_tf.data.schema"),
+    ("albert_tf.config", "albert_tf.published_config", "albert_tf.parameters", "albert_tf.data.schema"),
     ("albert_tf.layers", "albert_tf.tokenization"),
     ("albert_tf.data",),
     ("albert_tf.inference",),

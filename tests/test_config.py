@@ -18,6 +18,7 @@ SMALL = AlbertConfig(vocabulary_size=50, hidden_dim=12, intermediate_dim=20, num
 INTEGER_FIELDS = [field.name for field in dataclasses.fields(AlbertConfig) if field.type is int]
 FLOAT_FIELDS = [field.name for field in dataclasses.fields(AlbertConfig) if field.type is float]
 MASKED_LM_EPSILON = "masked_lm_layer_norm_epsilon"  # a number or None
+ATTENTION_DIM = "attention_dim"  # a whole number or None
 
 
 def test_every_field_is_checked() -> None:
@@ -26,14 +27,22 @@ def test_every_field_is_checked() -> None:
         *INTEGER_FIELDS,
         *FLOAT_FIELDS,
         MASKED_LM_EPSILON,
+        ATTENTION_DIM,
         "factorization",
         "sharing",
         "activation",
     }
 
 
-@pytest.mark.parametrize("name", INTEGER_FIELDS)
-@pytest.mark.parametrize("value", [0, -1, 2.0, True, "2", None, [2]])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (name, value)
+        for name in (*INTEGER_FIELDS, ATTENTION_DIM)
+        for value in (0, -1, 2.0, True, "2", None, [2])
+        if name != ATTENTION_DIM or value is not None
+    ],
+)
 def test_whole_number_fields_refuse(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=rf"^{name}: expected a whole number of at least 1, got "):
         dataclasses.replace(SMALL, **{name: value})
@@ -63,6 +72,8 @@ def test_number_fields_refuse(name: str, value: Any) -> None:
         ({"layer_norm_epsilon": -1e-12}, "layer_norm_epsilon: expected a number above 0"),
         ({MASKED_LM_EPSILON: 0}, "masked_lm_layer_norm_epsilon: expected a number above 0, got 0.0"),
         ({"num_heads": 5}, "hidden_dim: expected a multiple of num_heads; got 12 with 5 heads"),
+        ({"attention_dim": 10}, "attention_dim: expected a multiple of num_heads; got 10 with 3 heads"),
+        ({"attention_dim": 20, "num_heads": 8}, "attention_dim: expected a multiple of num_heads; got 20 with 8"),
         ({"activation": "gelu"}, "activation: expected one of gelu_tanh, gelu_erf, relu, linear; got 'gelu'"),
         ({"activation": ["relu"]}, "activation: expected one of"),
         ({"factorization": "word"}, "factorization: expected one of embeddings, words; got 'word'"),
@@ -89,8 +100,18 @@ def test_config_cannot_be_changed_and_is_hashable() -> None:
     assert hash(SMALL) == hash(dataclasses.replace(SMALL))
 
 
+def test_attention_may_be_narrower_than_the_encoder() -> None:
+    assert (SMALL.head_dim, SMALL.heads_dim) == (4, 12)
+    narrow = dataclasses.replace(SMALL, num_heads=5, attention_dim=20)
+    assert (narrow.hidden_dim, narrow.head_dim, narrow.heads_dim) == (12, 4, 20)
+    # What hidden_dim says already is not said twice: equal models have equal configs.
+    assert dataclasses.replace(SMALL, attention_dim=12) == SMALL
+
+
 def test_derived_values() -> None:
     assert SMALL.head_dim == 4
+    assert SMALL.num_blocks == (1, 1)
+    assert dataclasses.replace(SMALL, sharing="attention", num_inner_repetitions=2).num_blocks == (2, 8)
     assert SMALL.has_projection
     assert not dataclasses.replace(SMALL, embedding_dim=12).has_projection
     assert (SMALL.embedding_dim, SMALL.summed_dim) == (128, 128)

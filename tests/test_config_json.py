@@ -63,7 +63,11 @@ def test_own_form_round_trip(tmp_path) -> None:
     config.to_json(tmp_path / "config.json")
     assert AlbertConfig.from_json(tmp_path / "config.json") == config
     written = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
-    assert set(written) == {field.name for field in dataclasses.fields(AlbertConfig)}
+    assert set(written) == {field.name for field in dataclasses.fields(AlbertConfig)} - {"attention_dim"}
+    narrow = dataclasses.replace(SMALL, num_heads=2, attention_dim=8)
+    narrow.to_json(tmp_path / "narrow.json")
+    assert AlbertConfig.from_json(tmp_path / "narrow.json") == narrow
+    assert json.loads((tmp_path / "narrow.json").read_text(encoding="utf-8"))["attention_dim"] == 8
 
 
 def test_published_form_is_read(tmp_path) -> None:
@@ -160,6 +164,7 @@ def test_the_form_of_brightmart() -> None:
         ({"activation": "gelu_erf"}, "no form for activation='gelu_erf'"),
         ({"layer_norm_epsilon": 1e-6}, "no form for layer_norm_epsilon=1e-06"),
         ({"masked_lm_layer_norm_epsilon": 1e-5}, "no form for masked_lm_layer_norm_epsilon=1e-05"),
+        ({"num_heads": 2, "attention_dim": 8}, "no form for attention_dim=8"),
     ],
 )
 def test_what_has_no_published_form_is_refused(fields: dict[str, Any], message: str, tmp_path) -> None:

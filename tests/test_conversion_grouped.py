@@ -24,7 +24,11 @@ def test_layers_that_share_nothing_are_groups_of_one(inner: int) -> None:
     assert grouped_config(GROUPED, "x") == GROUPED
 
 
-@pytest.mark.parametrize("change", [{"sharing": "attention"}, {"sharing": "ffn"}, {"factorization": "words"}], ids=str)
+@pytest.mark.parametrize(
+    "change",
+    [{"sharing": "attention"}, {"sharing": "ffn"}, {"factorization": "words"}, {"num_heads": 1, "attention_dim": 8}],
+    ids=str,
+)
 def test_what_has_no_form(change: dict[str, str]) -> None:
     with pytest.raises(InputError, match=r"^KerasHub .*form for"):
         grouped_config(dataclasses.replace(TINY, **change), "KerasHub")

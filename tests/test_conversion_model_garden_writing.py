@@ -114,6 +114,7 @@ def test_the_vocabulary_goes_along(tmp_path):
         ({"factorization": "words"}, "factorization='words'"),
         ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon=1e-06"),
         ({"masked_lm_layer_norm_epsilon": 1e-5}, "masked_lm_layer_norm_epsilon=1e-05"),
+        ({"num_heads": 1, "attention_dim": 8}, "attention_dim=8"),
     ],
 )
 def test_an_architecture_that_the_garden_has_not(changes, message, tmp_path):

@@ -48,6 +48,10 @@ FILES = [
     ("ffn", "float32", "loop", None),
     ("ffn", "dynamic_int8", "unrolled", FIXED_LENGTH),
     ("words", "float32", "unrolled", FIXED_LENGTH),
+    ("pruned", "float32", "loop", None),
+    ("pruned", "float32", "unrolled", FIXED_LENGTH),
+    ("pruned", "dynamic_int8", "loop", FIXED_LENGTH),
+    ("pruned", "dynamic_int8", "unrolled", None),
     ("words", "dynamic_int8", "loop", None),
 ]
 

@@ -36,9 +36,9 @@ def built(layer_class: Any, config: AlbertConfig, name: str, **kwargs: Any) -> t
     return block, weights
 
 
-@pytest.mark.parametrize("num_heads", [1, 2, 16])
-def test_attention_block(num_heads: int) -> None:
-    config = dataclasses.replace(TINY, num_heads=num_heads)
+@pytest.mark.parametrize(("num_heads", "attention_dim"), [(1, None), (2, None), (16, None), (3, 12), (5, 20)])
+def test_attention_block(num_heads: int, attention_dim: int | None) -> None:
+    config = dataclasses.replace(TINY, num_heads=num_heads, attention_dim=attention_dim)
     block, weights = built(AttentionBlock, config, "attention")
     expected = np.stack(
         [numpy_albert.attention(weights, config, "attention", *pair) for pair in zip(X, MASK, strict=True)]
@@ -52,6 +52,33 @@ def test_feed_forward_block(activation: str) -> None:
     block, weights = built(FeedForwardBlock, config, "feed_forward")
     expected = numpy_albert.feed_forward(weights, config, "feed_forward", X)
     np.testing.assert_allclose(np.asarray(block(X)), expected, rtol=0, atol=TOLERANCE)
+
+
+def test_head_mask() -> None:
+    """Each example's own factor on what each head gives; the reference has it on the head's probabilities."""
+    block, weights = built(AttentionBlock, TINY, "attention")
+    mask = np.array([[1.0, 0.0], [0.5, 2.0]], np.float32)
+    expected = np.stack(
+        [
+            numpy_albert.attention(weights, TINY, "attention", *pair, probability_factors=factors[:, None, None])
+            for *pair, factors in zip(X, MASK, mask, strict=True)
+        ]
+    )
+    np.testing.assert_allclose(np.asarray(block(X, attention_bias(MASK), mask)), expected, rtol=0, atol=TOLERANCE)
+
+
+def test_column_mask() -> None:
+    """Each example's own factor on each column; the reference has it on the columns' rows of the second matrix."""
+    block, weights = built(FeedForwardBlock, TINY, "feed_forward")
+    mask = np.random.default_rng(1).choice([0.0, 0.5, 1.0], (2, TINY.intermediate_dim)).astype(np.float32)
+    kernel = weights["feed_forward/output/kernel"]
+    expected = [
+        numpy_albert.feed_forward(
+            weights | {"feed_forward/output/kernel": factors[:, None] * kernel}, TINY, "feed_forward", x
+        )
+        for x, factors in zip(X, mask, strict=True)
+    ]
+    np.testing.assert_allclose(np.asarray(block(X, mask)), np.stack(expected), rtol=0, atol=TOLERANCE)
 
 
 def test_where_dropout_acts_in_attention() -> None:

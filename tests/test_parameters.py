@@ -13,6 +13,7 @@ from albert_tf.parameters import (
     backbone_weight_shapes,
     bert_counterpart,
     count_parameters,
+    multiply_adds,
     pretraining_head_weight_shapes,
 )
 
@@ -93,6 +94,15 @@ def test_bert_counterpart() -> None:
     assert bert_counterpart(grouped) == bert_counterpart(CONFIGS["albert_base_v2"])
 
 
+def test_multiply_adds() -> None:
+    base = CONFIGS["albert_base_v2"]
+    matrices = 4 * 768 * 768 + 2 * 768 * 3072
+    assert multiply_adds(base, 100) == 12 * (matrices + 2 * 100 * 768) + 128 * 768
+    assert multiply_adds(dataclasses.replace(base, sharing="none"), 100) == multiply_adds(base, 100)
+    halved = dataclasses.replace(base, num_heads=6, attention_dim=384, intermediate_dim=1536)
+    assert multiply_adds(halved, 100) - 128 * 768 == (multiply_adds(base, 100) - 128 * 768) / 2
+
+
 def test_without_pooler() -> None:
     # An ALBERT trained for speech synthesis: Kokoro-82M's PL-BERT has 5,701,888 parameters and no pooler.
     config = AlbertConfig(178, 768, 2048, 12, 12)
@@ -103,6 +113,7 @@ def test_without_pooler() -> None:
 
 BUILT = [
     {},
+    {"num_heads": 3, "attention_dim": 24, "intermediate_dim": 20},
     {"embedding_dim": 16},
     {"num_layers": 4, "num_groups": 2},
     {"num_inner_repetitions": 2},

@@ -37,6 +37,7 @@ CONFIGS = {
     ),
     "ffn": dataclasses.replace(BASE, sharing="ffn", num_layers=2),
     "words": dataclasses.replace(BASE, factorization="words"),
+    "pruned": dataclasses.replace(BASE, num_heads=3, attention_dim=24, intermediate_dim=52),
 }
 _files = tempfile.TemporaryDirectory(prefix="tiny_exports.")
 

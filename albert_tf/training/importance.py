@@ -40,7 +40,11 @@ def gradient_importance(task: AlbertTask, rows: TrainingRows, *, batch_size: int
         seed=0,
         rows_per_example=rows.rows_per_example,
     )
-    run = tf.function(lambda x, y: _sums(task, x, y, rows.rows_per_example), input_signature=list(batches.element_spec))
+    run = tf.function(
+        lambda x, y: _sums(task, x, y, rows.rows_per_example),
+        input_signature=list(batches.element_spec),
+        autograph=False,
+    )
     steps = len(config.block_schedule)
     totals = [np.zeros((steps, config.num_heads)), np.zeros((steps, config.intermediate_dim))]
     for x, y in batches.take(num_batches(examples, batch_size)):

@@ -95,7 +95,7 @@ def attention(
 ) -> np.ndarray:
     """One example: x (sequence, hidden), mask (sequence); the factors, 0 or 1 / (1 - rate), are a dropout mask."""
     query, key, value = (dense(weights, f"{name}/{part}", x) for part in ("query", "key", "value"))
-    width = config.hidden_dim // config.num_heads
+    width = query.shape[-1] // config.num_heads
     contexts = []
     for head in range(config.num_heads):
         columns = slice(head * width, (head + 1) * width)
