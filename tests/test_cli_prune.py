@@ -21,6 +21,7 @@ from albert_tf.tasks.pretraining import AlbertPretrainer
 from albert_tf.tasks.trained import load_task
 from export.quantization import recipe_by_name
 
+MAGNITUDE = ("--importance", "magnitude")
 ROWS = [("the old mill", "yes"), ("by the river", "no"), ("the great wheel", "no"), ("they say", "yes")] * 2
 
 
@@ -55,7 +56,7 @@ def pruned(model: Path, data: Path) -> Path:
 
     out = model.parent / "pruned"
     words = ["prune", model, "--heads", 2, "--intermediate-dim", 0.5, "--data", data, "--valid", data, "--out", out]
-    words += ["--keep-shares", "1,0.5", "--each-head", "--json", model.parent / "record.json"]
+    words += ["--keep-shares", "1,0.5", "--each-head", "--examples", 5, "--json", model.parent / "record.json"]
     assert main([str(word) for word in words]) == 0
     return out
 
@@ -86,6 +87,7 @@ def test_the_result_is_a_narrower_task(pruned: Path, model: Path) -> None:
 def test_the_record_says_what_is_there(pruned: Path, model: Path, data: Path) -> None:
     record = read_json(pruned / "pruning.json")
     examples = read_examples(data)
+    assert (record["examples"], record["valid_examples"]) == (5, len(ROWS))
     stored_bytes = recipe_by_name("dynamic_int8").stored_bytes
     for name, folder, metrics in (("before", model, "valid_before"), ("after", pruned, "valid")):
         task = load_task(folder)
@@ -141,13 +143,16 @@ def test_without_data(encoders: dict[str, Path], tmp_path: Path, capsys: pytest.
     np.testing.assert_array_equal(found.weights["encoder/attention_1/key/kernel"].reshape(32, 2, 8), kernel[:, [0, 3]])
     kernel = whole.weights["encoder/attention_0/output/kernel"].reshape(4, 8, 32)
     np.testing.assert_array_equal(found.weights["encoder/attention_0/output/kernel"].reshape(2, 8, 32), kernel[[1, 2]])
+    # Other systems have a width of the feed-forward half of their own.
+    assert (
+        command("prune", encoders["all"], *MAGNITUDE, "--intermediate-dim", 20, "--out", tmp_path / "columns").code == 0
+    )
+    assert command("convert", tmp_path / "columns", tmp_path / "theirs", "--to", "huggingface").code == 0
+    assert load_checkpoint(tmp_path / "theirs").config.intermediate_dim == 20
     # Tables alone, and nothing written.
     done = command("prune", encoders["all"], "--importance", "magnitude", "--heads", 0.5)
     assert done.code == 0 and "removed" in done.out and "sensitivity" not in done.out
     assert sorted(path.name for path in encoders["all"].parent.iterdir()) == ["all", "none"]
-
-
-MAGNITUDE = ("--importance", "magnitude")
 
 
 @pytest.mark.parametrize(

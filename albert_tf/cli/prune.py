@@ -29,7 +29,7 @@ def add_parser(subparsers: Any) -> None:
         epilog="example: albert-tf prune runs/sst2 --heads 6 --intermediate-dim 0.5 --data train.tsv --valid dev.tsv "
         "--out runs/sst2_pruned",
     )
-    parser.add_argument("model", type=Path, metavar="RUN", help="run folder, .keras file or checkpoint")
+    parser.add_argument("model", metavar="RUN", help="run folder, .keras file or checkpoint")
     parser.add_argument("--out", type=Path, help="folder to create; without it nothing is written: only tables")
     parser.add_argument(
         "--heads",
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     console = Console()
     # Paths may hold what rich would take for markup.
     say = functools.partial(console.print, markup=False, highlight=False, soft_wrap=True)
-    checkpoint = load_checkpoint(str(args.model))
+    checkpoint = load_checkpoint(args.model)
     request = PruneRequest(
         heads=args.heads,
         columns=args.intermediate_dim,

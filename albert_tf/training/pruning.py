@@ -18,7 +18,6 @@ from albert_tf.evaluation.html_charts import spread
 from albert_tf.evaluation.pruning_report import pruning_page
 from albert_tf.evaluation.report import write_json
 from albert_tf.inference.pipelines import pipeline_of
-from albert_tf.inference.runner import Prepared
 from albert_tf.parameters import multiply_adds
 from albert_tf.presets import TASK_FILE, load_tokenizer, save_preset
 from albert_tf.tasks.base import AlbertTask
@@ -81,15 +80,14 @@ def prune(
     """
     config = checkpoint.config
     shape = wanted_shape(config, request)
-    prepared = {
-        name: _prepared(checkpoint, found) for name, found in (("data", request.data), ("valid", request.valid))
-    }
-    importance = _importance(checkpoint, request, prepared["data"], report)
+    data = _prepared(checkpoint, request.data, most=request.most_examples)
+    valid = _prepared(checkpoint, request.valid)
+    importance = _importance(checkpoint, request.criterion, data, report)
     kept = importance.best(*shape)
     if request.keep_heads is not None:
         kept = dataclasses.replace(kept, heads=request.keep_heads)
     pruned = narrowed(checkpoint, kept)
-    texts = prepared["valid"] or prepared["data"]
+    texts = valid or data
     tokens = USUAL_TOKENS if texts is None else float(np.mean([len(ids) for ids, _ in texts.prepared.rows]))
 
     def figures(found: Checkpoint) -> dict[str, Any]:
@@ -98,16 +96,16 @@ def prune(
     record: dict[str, Any] = {
         "source": checkpoint.source,
         "importance": request.criterion,
-        "data": None if request.data is None else request.data[1],
-        "examples": None if prepared["data"] is None else len(prepared["data"].examples),
+        "data": None if data is None else data.source,
+        "examples": None if data is None else len(data.examples),
         "tokens": tokens,
         "before": figures(checkpoint),
         "after": figures(pruned),
         "attention": _blocks(kept.heads, importance.heads),
         "feed_forward": _blocks(kept.columns, importance.columns),
     }
-    if prepared["valid"] is not None:
-        record |= _validated(checkpoint, request, importance, kept, prepared["valid"], figures, report)
+    if valid is not None:
+        record |= _validated(checkpoint, request, importance, kept, valid, figures, report)
     return pruned, record
 
 
@@ -190,28 +188,28 @@ def _model(checkpoint: Checkpoint) -> AlbertTask:
     return TASKS[_task_of(checkpoint)].model_class.from_checkpoint(copied)
 
 
-def _prepared(checkpoint: Checkpoint, given: tuple[list[Any], str] | None) -> Examples | None:
+def _prepared(checkpoint: Checkpoint, given: tuple[list[Any], str] | None, most: int | None = None) -> Examples | None:
+    """The examples, of many some, ready for the model."""
     if given is None:
         return None
     examples, source = given
+    if most is not None:
+        examples = [examples[place] for place in spread(len(examples), most)]
     return Examples(examples, pipeline_of(_model(checkpoint)).prepare(examples), source)
 
 
 def _importance(
-    checkpoint: Checkpoint, request: PruneRequest, data: Examples | None, report: Callable[[str], None]
+    checkpoint: Checkpoint, criterion: str, data: Examples | None, report: Callable[[str], None]
 ) -> Importance:
-    if request.criterion == "magnitude":
+    if criterion == "magnitude":
         return magnitudes(checkpoint.config, checkpoint.weights)
     if data is None:
         raise InputError(
             "--importance gradient needs labelled texts: give --data FILE, or --importance magnitude, which needs none"
         )
     model, task = _model(checkpoint), TASKS[_task_of(checkpoint)]
-    places = spread(len(data.examples), request.most_examples)
-    examples = [data.examples[place] for place in places]
-    prepared = data.prepared if len(places) == len(data.examples) else pipeline_of(model).prepare(examples)
-    report(f"gradients of {len(examples):,} examples of {data.source}")
-    return gradient_importance(model, task.training_rows(model, examples, prepared, data.source))
+    report(f"gradients of {len(data.examples):,} examples of {data.source}")
+    return gradient_importance(model, task.training_rows(model, data.examples, data.prepared, data.source))
 
 
 def _validated(
@@ -225,10 +223,9 @@ def _validated(
 ) -> dict[str, Any]:
     """The parts of the record that are taken on the validation file."""
     task = _task_of(checkpoint)
-    prepared: Prepared = valid.prepared
 
     def metrics(found: Checkpoint) -> dict[str, Any]:
-        return EVALUATIONS[task](pipeline_of(_model(found)), valid.examples, prepared, valid.source)
+        return EVALUATIONS[task](pipeline_of(_model(found)), valid.examples, valid.prepared, valid.source)
 
     before = metrics(checkpoint)
     (known,) = (run.metrics for run, _ in RUNS if run.task == task)
