@@ -6,6 +6,7 @@ it, leaves the product as it was (SmoothQuant, Xiao et al., 2023, section 4, wit
 ranges: they need no texts).
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ _OPERATORS = schema.BuiltinOperator
 
 
 def smooth(content: Any) -> None:
-    """Evens the inputs of each dense layer that alone reads a layer norm, in a float32 model.
+    """Evens the inputs of each dense layer that is the only dense layer to read a layer norm, in a float32 model.
 
     Layers that share weights but follow norms that differ are left as they are.
 
@@ -29,14 +30,14 @@ def smooth(content: Any) -> None:
     found: dict[int, list[tuple[Any, Any, np.ndarray]]] = {}
     readers = _readers(content)
     for graph in content.subgraphs:
-        produced = {int(output): operator for operator in graph.operators for output in operator.outputs}
+        reader = _GraphReader(content, graph)
         dense = [
             operator for operator in graph.operators if operator_code(content, operator) == _OPERATORS.FULLY_CONNECTED
         ]
         inputs = [int(operator.inputs[0]) for operator in dense]
         for operator, source in zip(dense, inputs, strict=True):
             weights = graph.tensors[int(operator.inputs[1])]
-            scales = _column_scales(content, graph, produced, source) if inputs.count(source) == 1 else None
+            scales = reader.column_scales(source) if inputs.count(source) == 1 else None
             if scales is not None and scales.size == int(weights.shape[-1]):
                 found.setdefault(int(weights.buffer), []).append((graph, operator, scales))
     for buffer, layers in found.items():
@@ -57,46 +58,51 @@ def _readers(content: Any) -> dict[int, int]:
     return counts
 
 
-def _column_scales(content: Any, graph: Any, produced: dict[int, Any], source: int) -> np.ndarray | None:
-    """How large each column of a layer norm's output gets, relative to the others; None for the output of another.
+class _GraphReader:
+    """Finds what a tensor of one subgraph was computed from."""
 
-    The converter writes the norm as x · factor + shift, where factor = weights / deviation and shift = bias - mean · factor.
-    """
-    while (operator := produced.get(source)) is not None and operator_code(content, operator) == _OPERATORS.RESHAPE:
-        source = int(operator.inputs[0])
-    if operator is None or operator_code(content, operator) != _OPERATORS.ADD:
-        return None
-    terms = [produced.get(int(index)) for index in operator.inputs]
-    bias = next((found for term in terms if (found := _vector(content, graph, term, _OPERATORS.ADD)) is not None), None)
-    factors = [
-        produced.get(int(index))
-        for term in terms
-        if term is not None and operator_code(content, term) == _OPERATORS.MUL
-        for index in term.inputs
-    ]
-    weights = next((found for f in factors if (found := _vector(content, graph, f, _OPERATORS.MUL)) is not None), None)
-    if weights is None:
-        return None
-    # A bias of zeros is left out by the converter.
-    largest = _STANDARD_DEVIATIONS * np.abs(weights) + (
-        0 if bias is None or bias.size != weights.size else np.abs(bias)
-    )
-    if not largest.min() > 0:
-        return None
-    return (largest / np.exp(np.log(largest).mean())).astype(np.float32)
+    def __init__(self, content: Any, graph: Any) -> None:
+        self.content, self.graph = content, graph
+        self._producers = {int(output): operator for operator in graph.operators for output in operator.outputs}
 
+    def column_scales(self, source: int) -> np.ndarray | None:
+        """How large each column of a layer norm's output gets, relative to the others; None for any other tensor.
 
-def _vector(content: Any, graph: Any, operator: Any, code: int) -> np.ndarray | None:
-    """The constant vector among the inputs of an operator of this code."""
-    if operator is None or operator_code(content, operator) != code:
+        The converter writes the norm as x · factor + shift, where factor = weights / deviation and
+        shift = bias - mean · factor.
+        """
+        while reshape := self._producer(source, _OPERATORS.RESHAPE):
+            source = int(reshape.inputs[0])
+        norm = self._producer(source, _OPERATORS.ADD)
+        if norm is None:
+            return None
+        products = [product for term in norm.inputs if (product := self._producer(term, _OPERATORS.MUL))]
+        weights = self._vector([index for product in products for index in product.inputs], _OPERATORS.MUL)
+        if weights is None:
+            return None
+        largest = _STANDARD_DEVIATIONS * np.abs(weights)
+        bias = self._vector(norm.inputs, _OPERATORS.ADD)
+        if bias is not None and bias.size == weights.size:  # one of zeros is left out by the converter
+            largest += np.abs(bias)
+        if not largest.min() > 0:
+            return None
+        return (largest / np.exp(np.log(largest).mean())).astype(np.float32)
+
+    def _producer(self, tensor: Any, code: int) -> Any:
+        """The operator that gives a tensor; None where it is not one of this code."""
+        operator = self._producers.get(int(tensor))
+        return operator if operator is not None and operator_code(self.content, operator) == code else None
+
+    def _vector(self, tensors: Iterable[Any], code: int) -> np.ndarray | None:
+        """The first constant vector that goes into one of these tensors by an operator of this code."""
+        for operator in filter(None, (self._producer(tensor, code) for tensor in tensors)):
+            for index in operator.inputs:
+                tensor = self.graph.tensors[int(index)]
+                data = self.content.buffers[tensor.buffer].data
+                is_float = tensor.type == schema.TensorType.FLOAT32 and tensor.shape is not None and len(tensor.shape)
+                if is_float and data is not None and 0 < len(data) == 4 * int(tensor.shape[-1]):
+                    return np.frombuffer(bytes(data), np.float32)
         return None
-    for index in operator.inputs:
-        tensor = graph.tensors[int(index)]
-        data = content.buffers[tensor.buffer].data
-        is_float = tensor.type == schema.TensorType.FLOAT32 and tensor.shape is not None and len(tensor.shape)
-        if is_float and data is not None and 0 < len(data) == 4 * int(tensor.shape[-1]):
-            return np.frombuffer(bytes(data), np.float32)
-    return None
 
 
 def _even(content: Any, buffer: int, layers: list[tuple[Any, Any, np.ndarray]], scales: np.ndarray) -> None:
