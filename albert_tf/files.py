@@ -320,3 +320,15 @@ def checked_path(path: Any, name: str) -> Path:
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
         raise InputError(f"{name}: expected a path, got {path!r}")
     return Path(path)
+
+
+def resolved(path: str | Path) -> Path:
+    """The path from the root on, with links followed; what it leads to need not be there.
+
+    Raises:
+        InputError: links in a circle, or a zero byte in a name.
+    """
+    try:
+        return Path(path).resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: the circle
+        raise InputError(f"cannot use the path {path}: {error}") from error

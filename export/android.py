@@ -11,7 +11,7 @@ from typing import Any
 import albert_tf
 from albert_tf.errors import InputError
 from albert_tf.evaluation.report import write_json
-from albert_tf.files import checked_path, is_there, read_json, written_whole
+from albert_tf.files import checked_path, is_there, read_json, resolved, written_whole
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tasks.trained import load_task
 from albert_tf.tokenization import wordpiece
@@ -76,7 +76,7 @@ def export_android(
             f"recipe: {recipe} computes in integers alone, with ranges from texts and one fixed length; albert-tf export "
             "tflite writes such files"
         )
-    out = checked_path(out, "out").resolve()
+    out = resolved(checked_path(out, "out"))
     kept = _kept(out, set(named), overwrite=overwrite)
     tasks = {name: _device_task(run) for name, run in named.items()}
     measured = {}
@@ -102,7 +102,7 @@ def _named(runs: Sequence[str | Path]) -> dict[str, Path]:
         raise InputError(f"runs: expected a list of at least one run folder, got {runs!r}")
     found: dict[str, Path] = {}
     for run in map(Path, runs):
-        name = run.resolve().name
+        name = resolved(run).name
         if name in found:
             raise InputError(
                 f"runs: {found[name]} and {run} would both become {name}/; give run folders of different names"

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf.errors import InputError
-from albert_tf.files import checked_path, refuse_existing, refuse_other_folder, written_whole
+from albert_tf.files import checked_path, refuse_existing, refuse_other_folder, resolved, written_whole
 from albert_tf.inference.depth import EXITS, ExitSettings
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.tokenizer import check_texts
@@ -93,7 +93,7 @@ def export_saved_model(
     whole = task if adaptive != EXITS and task.exits is not None else None
     with written_whole(path, overwrite=overwrite) as temporary, every_pass(whole):
         save(task, signatures, temporary)
-        write_extra(task, signatures, temporary / EXTRA_FOLDER, model=folder.resolve().name)
+        write_extra(task, signatures, temporary / EXTRA_FOLDER, model=resolved(folder).name)
         return check_saved_model(temporary, signatures, asked, version=number)
 
 

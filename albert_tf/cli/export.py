@@ -104,14 +104,11 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from albert_tf.cli.export_report import report_tables
-    from albert_tf.errors import InputError
     from albert_tf.evaluation.report import write_json
     from albert_tf.files import refuse_existing
     from albert_tf.tasks.trained import load_task
     from export.tflite import export_tflite
 
-    if args.json is not None and args.json.resolve() == args.out.resolve():
-        raise InputError("--json and --out: expected two files, got the same")
     for path in filter(None, (args.out, args.json)):
         refuse_existing(path, overwrite=args.overwrite, file=True)
     texts = read_check_texts(args.text_file)

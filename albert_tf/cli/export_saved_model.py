@@ -46,12 +46,12 @@ def run(args: argparse.Namespace) -> int:
     from albert_tf.cli.export import read_check_texts
     from albert_tf.errors import InputError
     from albert_tf.evaluation.report import metrics_table, write_json
-    from albert_tf.files import refuse_existing
+    from albert_tf.files import refuse_existing, resolved
     from albert_tf.tasks.trained import load_task
     from export.saved_model import export_saved_model
 
     if args.json is not None:
-        if args.json.resolve().is_relative_to(args.out.resolve()):
+        if resolved(args.json).is_relative_to(resolved(args.out)):
             raise InputError("--json: expected a file outside the folder of --out, which holds versions alone")
         refuse_existing(args.json, overwrite=args.overwrite, file=True)
     texts = read_check_texts(args.text_file)

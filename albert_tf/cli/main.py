@@ -25,6 +25,7 @@ from albert_tf.cli import (
     web,
 )
 from albert_tf.cli.guard import runs_tflite, watched
+from albert_tf.cli.outputs import refuse_clashes
 from albert_tf.errors import CheckError, InputError
 
 COMMANDS = (
@@ -87,6 +88,7 @@ def main(argv: Sequence[str] | None = None, *, apart: bool = False) -> int:
             stream.reconfigure(errors="replace")  # a text may hold what the terminal's encoding does not
     try:
         args = build_parser().parse_args(argv)
+        refuse_clashes(args)
         if apart and runs_tflite(args) and (ended := watched(args.model)) is not None:
             return ended
         code = int(args.run(args))

@@ -1,11 +1,9 @@
 """`albert-tf params`: parameter counts of ALBERT beside BERT, by part, for presets, config files and sharing modes."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from albert_tf.config import CONFIGS, SHARING_MODES, AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.evaluation.parameter_report import compare_with_bert, parameter_tables, plot_parameters, with_sharing
 from albert_tf.evaluation.report import check_figure_path, write_json
 from albert_tf.files import refuse_existing
@@ -64,8 +62,6 @@ def run(args: argparse.Namespace) -> int:
         refuse_existing(args.json, overwrite=args.overwrite, file=True)
     if args.plot is not None:
         check_figure_path(args.plot, overwrite=args.overwrite)
-        if args.json is not None and Path(args.json).resolve() == Path(args.plot).resolve():
-            raise InputError(f"--json and --plot: expected two files, got {args.plot} for both")
     comparisons = [
         compare_with_bert(name, config, heads=args.heads)
         for name, config in _asked_configs(args.names, args.config, args.sharing)

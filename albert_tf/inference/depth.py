@@ -66,10 +66,10 @@ class ExitSettings:
             if value not in known:
                 raise InputError(f"exits: {name}: expected one of {', '.join(known)}; got {value!r}")
         patience, threshold = RULES[self.rule]
-        object.__setattr__(self, "patience", patience if self.patience is None else _whole("patience", self.patience))
-        object.__setattr__(
-            self, "threshold", threshold if self.threshold is None else _number("threshold", self.threshold)
-        )
+        patience = patience if self.patience is None else _whole("exits: patience", self.patience)
+        threshold = threshold if self.threshold is None else _number("exits: threshold", self.threshold)
+        object.__setattr__(self, "patience", patience)
+        object.__setattr__(self, "threshold", threshold)
 
     @classmethod
     def of(cls, settings: "ExitSettings | Mapping[str, Any] | None", rules: Sequence[str]) -> "ExitSettings | None":
@@ -111,11 +111,12 @@ class DepthChoice:
     threshold: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("num_passes", "patience"):
-            if getattr(self, name) is not None:
-                _whole(name, getattr(self, name))
+        if self.num_passes is not None:
+            _whole("num_passes (--passes)", self.num_passes)
+        if self.patience is not None:
+            _whole("exit patience", self.patience)
         if self.threshold is not None:
-            _number("threshold", self.threshold)
+            _number("exit threshold", self.threshold)
 
     def check(self, num_layers: int, adaptive: str) -> None:
         """Compares it with what a model leaves open.
@@ -129,10 +130,12 @@ class DepthChoice:
         """
         if self.num_passes is not None and adaptive == PLAIN:
             raise InputError(
-                "num_passes: this file always makes all passes; export it with --adaptive passes to choose them"
+                "num_passes (--passes): this file always makes all passes; export it with --adaptive passes to choose them"
             )
         if self.num_passes is not None and self.num_passes > num_layers:
-            raise InputError(f"num_passes: expected 1 to {num_layers}, the passes of this model; got {self.num_passes}")
+            raise InputError(
+                f"num_passes (--passes): expected 1 to {num_layers}, the passes of this model; got {self.num_passes}"
+            )
         if (self.patience, self.threshold) != (None, None) and adaptive != EXITS:
             raise InputError(
                 "exit patience and threshold: this model does not exit early; expected one trained with finetune "
@@ -181,7 +184,7 @@ class DepthCounter:
 
 def _whole(name: str, value: Any) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or not 1 <= int(value) <= _MOST:
-        raise InputError(f"{name}: expected a whole number of at least 1, got {value!r}")
+        raise InputError(f"{name}: expected a whole number from 1 to {_MOST}, got {value!r}")
     return int(value)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.errors import InputError
+from albert_tf.files import resolved
 from albert_tf.inference.depth import PLAIN
 from export.metadata import read_files
 from export.runtime import TFLiteRunner
@@ -173,8 +174,8 @@ def open_models(paths: Sequence[Path], *, threads: int = 1) -> Mapping[str, Serv
     Raises:
         InputError: one cannot be used, or is given twice.
     """
-    resolved = [path.resolve() for path in paths]
-    if again := [path for path in paths if resolved.count(path.resolve()) > 1]:
+    files = list(map(resolved, paths))
+    if again := [path for path, file in zip(paths, files, strict=True) if files.count(file) > 1]:
         raise InputError(f"--tflite: {again[0]} is given twice")
     return {str(number): ServedModel(str(number), path, threads=threads) for number, path in enumerate(paths, start=1)}
 

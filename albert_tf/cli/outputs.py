@@ -1,0 +1,37 @@
+"""What a command writes must not be what it reads: `--overwrite` with a slip of a name would cost the user's own file."""
+
+import argparse
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from albert_tf.errors import InputError
+from albert_tf.files import resolved
+
+_OUTPUTS = ("out", "json", "plot")
+
+
+def refuse_clashes(args: argparse.Namespace) -> None:
+    """Compares the outputs that were asked for with each other, and with every file among the other arguments.
+
+    Raises:
+        InputError: two of them are the same file.
+    """
+    outputs = [(f"--{name}", value) for name in _OUTPUTS if (value := getattr(args, name, None))]
+    for (one, path), (other, second) in itertools.combinations(outputs, 2):
+        if resolved(path) == resolved(second):
+            raise InputError(f"{one} and {other}: expected two files, got {path} for both")
+    read = [file for name, value in vars(args).items() if name not in _OUTPUTS for file in _files(value)]
+    for option, path in outputs:
+        if any(output.samefile(file) for output in _files(path) for file in read):
+            raise InputError(f"{option}: {path} is what this command reads, so it is not replaced; choose another name")
+
+
+def _files(value: Any) -> Iterator[Path]:
+    """The files that are there among the values of an argument."""
+    for entry in value if isinstance(value, list) else [value]:
+        # An argument may be a text of any length, which Path.is_file takes for an error.
+        if isinstance(entry, (str, os.PathLike)) and os.path.isfile(entry):  # noqa: PTH113
+            yield Path(entry)

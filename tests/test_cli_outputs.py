@@ -1,0 +1,68 @@
+"""An output that is an input, or another output, is refused before anything is done, whatever the command."""
+
+from pathlib import Path
+
+import pytest
+from command_line import albert_tf, assert_refused
+
+from albert_tf.errors import InputError
+from albert_tf.files import resolved
+
+INPUT = [
+    ("inspect", "{file}", "--json", "{file}"),
+    ("evaluate", "{file}", "--data", "{other}", "--json", "{file}"),
+    ("evaluate", "{file}", "--data", "{other}", "--json", "{folder}/./other"),
+    ("params", "--config", "{other}", "--config", "{file}", "--json", "{file}"),
+    ("params", "--config", "{file}", "--plot", "{file}"),
+    ("tokenizer-check", "{other}", "--text-file", "{file}", "--json", "{file}"),
+    ("export", "tflite", "{folder}", "--examples", "{file}", "--out", "{file}"),
+    ("export", "tflite", "{folder}", "--text-file", "{file}", "--out", "{folder}/m", "--json", "{file}"),
+    ("export", "tflite", "{folder}", "--calibration", "{link}", "--out", "{file}"),
+    ("export", "saved-model", "{folder}", "--text-file", "{file}", "--out", "{folder}/m", "--json", "{file}"),
+    ("finetune", "classification", "--train", "{file}", "--out", "{folder}/m", "--json", "{file}"),
+    ("pretrain-data", "{other}", "{file}", "--tokenizer", "{other}", "--out", "{folder}/m", "--json", "{file}"),
+    ("train-vocab", "{other}", "{file}", "--size", "30", "--out", "{file}"),
+    ("convert", "{file}", "{file}"),
+]
+
+
+@pytest.mark.parametrize("words", INPUT, ids=lambda words: "-".join(words[:2]))
+def test_an_input_is_not_replaced(words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = {"folder": tmp_path, "file": tmp_path / "file", "other": tmp_path / "other", "link": tmp_path / "link"}
+    for name in ("file", "other"):
+        names[name].write_text(name, encoding="utf-8")
+    names["link"].symlink_to(names["file"])
+    done = albert_tf(capsys)(*(word.format(**names) for word in words), "--overwrite")
+    assert_refused(done, "is what this command reads, so it is not replaced; choose another name")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "link", "other"]
+    assert [names[name].read_text(encoding="utf-8") for name in ("file", "other")] == ["file", "other"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("params", "--json", "{folder}/a.png", "--plot", "{folder}/b/../a.png"),
+        ("export", "tflite", "{folder}", "--out", "{folder}/a", "--json", "{folder}/a"),
+        ("finetune", "tagging", "--train", "a", "--out", "{folder}/a", "--json", "{folder}/a"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_two_outputs_are_two_files(words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert_refused(albert_tf(capsys)(*(word.format(folder=tmp_path) for word in words)), "expected two files, got")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_texts_are_no_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for text in ("a" * 5000, "a\0b", ""):
+        done = albert_tf(capsys)("predict", tmp_path / "absent", "--text", text)
+        assert_refused(done, "absent: no such file or folder")
+
+
+def test_paths_that_lead_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    for path in (tmp_path / "circle" / "a", "a\0b"):
+        with pytest.raises(InputError, match="cannot use the path"):
+            resolved(path)
+    assert resolved(tmp_path / "a" / ".." / "b") == tmp_path.resolve() / "b"
+    words = ("export", "saved-model", tmp_path, "--json", tmp_path / "circle")
+    assert_refused(albert_tf(capsys)(*words, "--out", tmp_path / "served"), "circle")
