@@ -167,19 +167,32 @@ def _put_back(aside: Path, path: Path) -> None:
 
 
 def refuse_existing(path: str | Path, *, overwrite: bool, file: bool = False) -> None:
-    """Raises InputError when `path` exists and may not be overwritten: a folder by a file (`file`) never."""
+    """Raises InputError when `path` exists and may not be overwritten: a device never, nor a folder by a file (`file`)."""
     if Path(path).name in ("", ".."):
         raise InputError(f"{path}: a folder that the working directory is in; give a name of its own")
     try:
         os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):  # of the second, who makes the folder above will tell
+        special = _is_special(path)
+    except (FileNotFoundError, NotADirectoryError):
+        _refuse_place(Path(path))
         return
     except (OSError, ValueError) as error:  # no permission, a name that is too long, a zero byte in it
         raise InputError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
+    if special:  # who may would put a file in the place of /dev/null
+        raise InputError(f"cannot write {path}: it is a pipe or a device, which is not replaced; give a file's name")
     if file:
         _refuse_folder(Path(path))
     if not overwrite:
         raise InputError(f"{path} exists already; pass --overwrite to replace it, or choose another name")
+
+
+def _refuse_place(path: Path) -> None:
+    """Known before the work: nothing can be made in a file, nor in a folder that may not be written to."""
+    above = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
+    if not above.is_dir():
+        raise InputError(f"cannot write {path}: {above} is no folder")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write {path}: {above} may not be written to")
 
 
 def refuse_other_folder(folder: Path, mark: str, what: str, *, overwrite: bool) -> None:
@@ -288,13 +301,16 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def refuse_special(path: str | Path) -> None:
     """Raises InputError for what is neither a file nor a folder: a pipe that nobody writes to, a device without end."""
-    path = Path(path)
     try:
-        special = path.exists() and not path.is_file() and not path.is_dir()
+        special = _is_special(path)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     if special:
         raise InputError(f"cannot read {path}: neither a file nor a folder, but a pipe or a device; copy it to a file")
+
+
+def _is_special(path: str | Path) -> bool:
+    return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
 
 
 def is_there(path: Path) -> bool:

@@ -40,6 +40,15 @@ class Comparison:
     clear_ones_agree: bool
 
 
+@dataclasses.dataclass(frozen=True)
+class MetricPair:
+    """A figure of the Keras model and of the file on the same examples."""
+
+    keras: float
+    file: float
+    difference: float
+
+
 def compare(
     from_file: Sequence[Outputs],
     from_keras: Sequence[Outputs],

@@ -176,7 +176,7 @@ def runtime_length(task: AlbertTask, length: Any, runtime: str) -> Any:
     chosen = runtime_by_name(runtime).classes.get(task.task)
     if chosen is None or chosen.length is None:
         return length
-    if length not in (None, chosen.length):
+    if length not in (None, chosen.length, [chosen.length], (chosen.length,)):
         raise InputError(
             f"length: {chosen.name} writes {chosen.length} tokens; expected {chosen.length}, got {length!r}"
         )

@@ -45,6 +45,7 @@ SERVED: dict[str, type[ServedTask]] = {
 SAVED_MODEL_FILE = "saved_model.pb"
 EXTRA_FOLDER = "assets.extra"  # what a SavedModel may hold that TensorFlow does not read
 TOKENIZER_FOLDER = "tokenizer"
+_MOST_VERSION = 2**63 - 1  # TensorFlow Serving keeps it in an int64
 _WARMUP_TEXTS = CHECK_TEXTS[:3]
 
 
@@ -99,8 +100,9 @@ def export_saved_model(
 
 def _version(folder: Path, version: int | None, *, overwrite: bool) -> int:
     """The number to write."""
-    if version is not None and (not isinstance(version, int) or isinstance(version, bool) or version < 1):
-        raise InputError(f"version: expected a whole number of at least 1, got {version!r}")
+    whole = isinstance(version, int) and not isinstance(version, bool)
+    if version is not None and not (whole and 1 <= version <= _MOST_VERSION):
+        raise InputError(f"version: expected a whole number from 1 to {_MOST_VERSION}, got {version!r}")
     if not folder.is_dir():
         refuse_existing(folder, overwrite=False)
         return version or 1

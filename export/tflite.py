@@ -39,6 +39,7 @@ def export_tflite(
     runtime: str = "litert",
     texts: Sequence[str] | None = None,
     examples: Sequence[Any] | None = None,
+    source: str = "examples",
     calibration: Sequence[str | tuple[str, str]] | None = None,
     text_input: bool = False,
     adaptive: str | None = None,
@@ -62,6 +63,7 @@ def export_tflite(
         texts: what to compare the two models on; default: built-in sentences.
         examples: the task's examples with their answers, as the readers in `albert_tf.data` give them, to compare the two
             models on instead: the report has the metrics of both, and a file that loses too much is not written.
+        source: what to call the examples in an error message.
         calibration: texts like those that the file is for, pairs as (text, pair), a question with its passage so; the
             recipes int8 and int16x8 take their ranges from them.
         text_input: also write a signature that takes a string, for runtimes that link TensorFlow Text's custom operators.
@@ -132,6 +134,7 @@ def export_tflite(
         recipe=chosen,
         texts=texts,
         examples=examples,
+        source=source,
         force=force,
         measured=measure,
     )

@@ -19,7 +19,7 @@ from albert_tf.inference.runner import Outputs, Prepared
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.training.task_runs import RUNS
 from export.adaptive import DepthReport, depth_report, every_pass, without_depth
-from export.comparison import Comparison, compare
+from export.comparison import Comparison, MetricPair, compare
 from export.inspection import OperatorCount, duplicates, float_operators, operator_counts
 from export.measurement import Measurement, measure
 from export.model_size import size_limits, tokenizer_bytes
@@ -54,15 +54,6 @@ CHECK_TEXTS = (
 
 class ExportError(CheckError):
     """An exported file that is not fit to be written; the message says which check it failed."""
-
-
-@dataclasses.dataclass(frozen=True)
-class MetricPair:
-    """A figure of the Keras model and of the file on the same examples."""
-
-    keras: float
-    file: float
-    difference: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +109,7 @@ def check_export(
     recipe: Recipe,
     texts: Sequence[str] | None = None,
     examples: Sequence[Any] | None = None,
+    source: str = "examples",
     force: bool = False,
     measured: bool = False,
 ) -> ExportReport:
@@ -130,6 +122,7 @@ def check_export(
         recipe: how the file's weights are stored.
         texts: what to compare on; None for built-in sentences.
         examples: the task's examples with their answers, to compare on instead; metrics are taken on them.
+        source: what to call the examples in an error message.
         force: report answers that differ too much instead of raising.
         measured: also load and run the file in a process of its own, for `ExportReport.device`.
 
@@ -152,7 +145,7 @@ def check_export(
         rows = task.required_tokenizer.encode_batch(texts, length=runner.tokenizer.max_length)
         if runner.tokenizer.encode_batch(texts) != rows:
             raise ExportError("the file's tokenizer gives other ids than the model's: it is not the same tokenizer")
-        comparison, metrics, depth = _compared(runner, task, texts, examples, recipe)
+        comparison, metrics, depth = _compared(runner, task, texts, examples, source, recipe)
         same_ids = _check_text_input(path, runner, texts, recipe) if runner.settings.get("text_input") else None
         device = _measured(path, runner, texts) if measured else None
     report = _report(
@@ -226,7 +219,12 @@ def _check_text_input(path: Path, runner: TFLiteRunner, texts: list[str], recipe
 
 
 def _compared(
-    file: TFLiteRunner, task: AlbertTask, texts: list[str], examples: Sequence[Any] | None, recipe: Recipe
+    file: TFLiteRunner,
+    task: AlbertTask,
+    texts: list[str],
+    examples: Sequence[Any] | None,
+    source: str,
+    recipe: Recipe,
 ) -> tuple[Comparison, dict[str, MetricPair], DepthReport | None]:
     """The comparison of outputs, metrics where there are examples, and depths where there are early exits.
 
@@ -257,7 +255,7 @@ def _compared(
     evaluate = EVALUATIONS[task.task]
     with every_pass(task if task.exits is not None and not exits else None):
         figures = [
-            evaluate(pipeline, examples, rows, "examples")
+            evaluate(pipeline, examples, rows, source)
             for pipeline, rows in zip(pipelines, (prepared, whole), strict=True)
         ]
     return comparison, _metric_pairs(task, *figures), depth

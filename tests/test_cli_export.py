@@ -109,8 +109,8 @@ def test_a_file_that_fails_its_check_is_not_written(
         (("--recipe", "int3"), "no recipe is called 'int3'; there are float32, float16, dynamic_int8"),
         (("--form", "round"), "form: expected one of loop, unrolled; got 'round'"),
         (("--runtime", "phone"), "runtime: expected one of litert, mediapipe, task-library; got 'phone'"),
-        (("--length", "2"), "3 to 32 tokens, or several such, got [2]"),
-        (("--length", "33"), "3 to 32 tokens, or several such, got [33]"),
+        (("--length", "2"), "3 to 32 tokens, or several such, got 2"),
+        (("--length", "33"), "3 to 32 tokens, or several such, got 33"),
         (("--length", "8,33"), "or several such, got [8, 33]"),
         (("--length", "8,x"), "expected numbers of tokens with commas between, got '8,x'"),
         (("--length", "8,16", "--recipe", "int8"), "expected one number"),
@@ -137,9 +137,19 @@ def test_calibration_on_pairs(finished_run: Path, tmp_path: Path, capsys: pytest
     texts.write_text("ice and snow\nfire\tand the sun\n", encoding="utf-8")
     done = albert_tf(capsys)("export", "tflite", finished_run, *words, "--force")
     assert done.code in (0, 1) and read_settings(read_files(out), out)["recipe"]["calibration_texts"] == 2
-    texts.write_text("ice\tand\tsnow\n", encoding="utf-8")
+    texts.write_text("ice\n\nice\tand\tsnow\n", encoding="utf-8")
     done = albert_tf(capsys)("export", "tflite", finished_run, *words, "--overwrite")
-    assert_refused(done, "expected one text or two in a line, with a tab between; got 3")
+    assert_refused(done, "texts.txt, line 3: expected one text or two, with a tab between; got 3")
+
+
+def test_examples_are_called_by_their_file(
+    finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    examples = tmp_path / "examples.tsv"
+    examples.write_text("text\tlabel\nice and snow\twet\n", encoding="utf-8")
+    done = albert_tf(capsys)("export", "tflite", finished_run, "--examples", examples, "--out", tmp_path / "m.tflite")
+    assert_refused(done, f"{examples}, row 1 ('ice and snow') has the label 'wet'; the model's labels are cold, warm")
+    assert list(tmp_path.iterdir()) == [examples]
 
 
 def test_what_is_no_run_or_exists_already(

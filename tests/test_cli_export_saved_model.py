@@ -38,7 +38,9 @@ def test_versions(finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert_refused(command(*options, "--version", 9), "films/9 exists already; pass --overwrite")
     assert_refused(command(*options, "--json", figures), "figures.json exists already")
     assert_refused(command(*options, "--json", out / "a.json"), "--json: expected a file outside the folder of --out")
-    assert_refused(command(*options, "--version", 0), "version: expected a whole number of at least 1, got 0")
+    assert_refused(
+        command(*options, "--version", 0), "version: expected a whole number from 1 to 9223372036854775807, got 0"
+    )
 
 
 def test_one_that_fails_its_check_is_not_written(

@@ -110,7 +110,8 @@ def test_litert_gets_nothing():
 
 def test_lengths():
     task = answerer()
-    assert runtime_length(task, None, "task-library") == runtime_length(task, 384, "task-library") == 384
+    for length in (None, 384, [384], (384,)):
+        assert runtime_length(task, length, "task-library") == 384
     assert runtime_length(tiny_task("similarity"), None, "task-library") is None
     with pytest.raises(InputError, match="length: BertQuestionAnswerer writes 384 tokens; expected 384, got 128"):
         runtime_length(task, 128, "task-library")

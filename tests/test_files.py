@@ -1,5 +1,6 @@
 """`albert_tf.files`: whole or not at all, and readable errors."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,18 @@ def test_nothing_remains_of_a_block_that_raises(tmp_path: Path) -> None:
         write_folder(temporary, a="half")
         raise KeyError
     assert held(tmp_path) == {}
+
+
+def test_pipes_and_devices_are_not_replaced(tmp_path: Path) -> None:
+    """A process that may would put a file in the place of /dev/null."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/null")
+    for path in (tmp_path / "pipe", tmp_path / "link"):
+        for overwrite in (False, True):
+            match = "it is a pipe or a device, which is not replaced"
+            with pytest.raises(InputError, match=match), written_whole(path, overwrite=overwrite):
+                pass
+    assert (tmp_path / "link").is_symlink() and sorted(p.name for p in tmp_path.iterdir()) == ["link", "pipe"]
 
 
 @pytest.mark.parametrize("interruption", [KeyError, KeyboardInterrupt, SystemExit])
@@ -149,13 +162,18 @@ def test_a_folder_that_cannot_be_put_in_place_is_moved_back(tmp_path: Path, monk
     assert held(tmp_path) == before
 
 
-def test_place_that_cannot_be_written_to(tmp_path: Path) -> None:
+def test_place_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with (
-        pytest.raises(InputError, match=r"cannot write .*/file/a\.txt: File exists \(.*/file\)"),
-        written_whole(tmp_path / "file" / "a.txt"),
-    ):
-        pytest.fail("the block must not be reached")
+    for name in ("a.txt", "b/c/a.txt"):
+        path = tmp_path / "file" / name
+        with pytest.raises(InputError, match=rf"cannot write {path}: {tmp_path}/file is no folder"):
+            refuse_existing(path, overwrite=True)
+        with pytest.raises(InputError, match=r"cannot write"), written_whole(path):
+            pytest.fail("the block must not be reached")
+    # The tests may be run by root, who may write anywhere.
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    with pytest.raises(InputError, match=rf"cannot write .*a\.txt: {tmp_path} may not be written to"):
+        refuse_existing(tmp_path / "new" / "a.txt", overwrite=False)
 
 
 def test_permissions_are_the_usual_ones(tmp_path: Path) -> None:

@@ -93,11 +93,12 @@ def _add_check(tflite: argparse.ArgumentParser) -> None:
     )
 
 
-def _lengths(text: str) -> list[int]:
+def _lengths(text: str) -> int | list[int]:
     try:
-        return [int(part) for part in text.split(",")]
+        lengths = [int(part) for part in text.split(",")]
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"expected numbers of tokens with commas between, got {text!r}") from error
+    return lengths[0] if len(lengths) == 1 else lengths
 
 
 def run(args: argparse.Namespace) -> int:
@@ -124,6 +125,7 @@ def run(args: argparse.Namespace) -> int:
         runtime=args.runtime,
         texts=texts,
         examples=_examples(args, task.task, functools.partial(console.print, markup=False, highlight=False)),
+        source=args.examples or "examples",
         calibration=calibration,
         text_input=args.text_input,
         adaptive=args.adaptive,
@@ -163,10 +165,12 @@ def _calibration(path: Path | None) -> list[str | tuple[str, str]] | None:
     from albert_tf.errors import InputError
 
     found: list[str | tuple[str, str]] = []
-    for text in read_check_texts(path) or ():
+    for number, text in () if path is None else _numbered_texts(path):
         first, *others = text.split("\t")
         if len(others) > 1:
-            raise InputError(f"{path}: expected one text or two in a line, with a tab between; got {len(others) + 1}")
+            raise InputError(
+                f"{path}, line {number}: expected one text or two, with a tab between; got {len(others) + 1}"
+            )
         found.append((first, others[0]) if others else first)
     return found or None
 
@@ -177,13 +181,15 @@ def read_check_texts(path: Path | None) -> list[str] | None:
     Raises:
         InputError: the file cannot be read or has none.
     """
+    return None if path is None else [text for _, text in _numbered_texts(path)]
+
+
+def _numbered_texts(path: Path) -> list[tuple[int, str]]:
     from albert_tf.data.rows import split_lines
     from albert_tf.errors import InputError
     from albert_tf.files import read_text
 
-    if path is None:
-        return None
-    texts = [line for line in split_lines(read_text(path)) if line.strip()]
+    texts = [(number, line) for number, line in enumerate(split_lines(read_text(path)), start=1) if line.strip()]
     if not texts:
         raise InputError(f"{path}: expected texts, one a line; the file has none")
     return texts
