@@ -15,6 +15,7 @@ import keras
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.conversion.tf1_files import errors_of_the_disk
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.inference.depth import PLAIN, DepthChoice
 from albert_tf.layers.encoder import attention_bias
@@ -131,7 +132,8 @@ def _converted(
         archive.add_endpoint(TEXTS, serve_texts, input_signature=[tf.TensorSpec((1,), tf.string, TEXTS)])
         keys.append(TEXTS)
     with tempfile.TemporaryDirectory() as folder:
-        archive.write_out(folder, verbose=False)
+        with errors_of_the_disk():
+            archive.write_out(folder, verbose=False)
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=keys)
         converter.allow_custom_ops = serve_texts is not None
         recipe.configure(converter)

@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 import albert_tf
+from albert_tf.conversion.tf1_files import errors_of_the_disk
 from albert_tf.errors import InputError
 from albert_tf.files import checked_path, refuse_existing, refuse_other_folder, resolved, written_whole
 from albert_tf.inference.depth import EXITS, ExitSettings
@@ -129,7 +130,8 @@ def save(task: AlbertTask, signatures: Mapping[str, Signature], folder: Path) ->
         functions[name] = traced[id(signature)]
     module = tf.Module()
     module.weights = [variable.value for variable in task.weights]
-    tf.saved_model.save(module, str(folder), signatures=functions)
+    with errors_of_the_disk():
+        tf.saved_model.save(module, str(folder), signatures=functions)
 
 
 def write_extra(task: AlbertTask, signatures: Mapping[str, Signature], folder: Path, *, model: str) -> None:

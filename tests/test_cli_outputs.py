@@ -58,6 +58,36 @@ def test_texts_are_no_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         assert_refused(done, "absent: no such file or folder")
 
 
+@pytest.mark.parametrize("kind", ["tflite", "saved-model"])
+def test_a_limit_on_the_size_of_files_is_one_plain_line(
+    kind: str, finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of a quota, or of a full disk: TensorFlow raises errors of its own there."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+    try:
+        done = albert_tf(capsys)("export", kind, finished_run, "--out", tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert_refused(done, "/variables", "File too large")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_full_disk_is_told_with_what_was_written(
+    finished_tflite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def write(*words: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", write)
+    done = albert_tf(capsys)("inspect", finished_tflite, "--json", tmp_path / "found.json")
+    assert done.code == 2 and done.err.startswith("albert-tf: error: No space left on device: cannot write ")
+    assert f"{tmp_path / 'found.json'} or a temporary file" in done.err and done.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_paths_that_lead_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     for path in (tmp_path / "circle" / "a", "a\0b"):

@@ -25,7 +25,10 @@ def test_defaults_are_those_of_the_rule(rule: str) -> None:
         ({"rule": "patience", "patience": 0}, "exits: patience: expected a whole number from 1 to 2147483647, got 0"),
         ({"rule": "patience", "patience": True}, "patience: expected a whole number"),
         ({"rule": "patience", "patience": 1.5}, "patience: expected a whole number"),
-        ({"rule": "entropy", "threshold": -0.1}, r"threshold: expected a number of at least 0, got -0\.1"),
+        (
+            {"rule": "entropy", "threshold": -0.1},
+            r"threshold: expected a number of at least 0 that float32 holds, got -0\.1",
+        ),
         ({"rule": "entropy", "threshold": float("nan")}, "threshold: expected a number"),
         ({"rule": "entropy", "heads": "two"}, "heads: expected one of shared, own; got 'two'"),
         ({"rule": "entropy", "speed": 1}, "expected rule, patience, threshold and heads; got rule, speed"),
@@ -47,6 +50,7 @@ def test_unusable_settings_are_refused(given: Any, message: str) -> None:
         ({"num_passes": 2**31}, "expected a whole number from 1 to 2147483647, got 2147483648"),
         ({"patience": -1}, "exit patience: expected a whole number"),
         ({"threshold": -1.0}, "exit threshold: expected a number of at least 0"),
+        ({"threshold": 1e39}, "exit threshold: expected a number of at least 0 that float32 holds, got 1e\\+39"),
     ],
 )
 def test_unusable_choices_are_refused(fields: dict[str, Any], message: str) -> None:

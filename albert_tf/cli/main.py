@@ -25,7 +25,7 @@ from albert_tf.cli import (
     web,
 )
 from albert_tf.cli.guard import runs_tflite, watched
-from albert_tf.cli.outputs import refuse_clashes
+from albert_tf.cli.outputs import refuse_clashes, with_place
 from albert_tf.errors import CheckError, InputError
 
 COMMANDS = (
@@ -86,6 +86,7 @@ def main(argv: Sequence[str] | None = None, *, apart: bool = False) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a text may hold what the terminal's encoding does not
+    args = argparse.Namespace()
     try:
         args = build_parser().parse_args(argv)
         refuse_clashes(args)
@@ -105,7 +106,7 @@ def main(argv: Sequence[str] | None = None, *, apart: bool = False) -> int:
             return _without_reader()
         raise
     except OSError as error:
-        return _fail(error, 2)
+        return _fail(with_place(error, args), 2)
     except KeyboardInterrupt:
         print("albert-tf: interrupted", file=sys.stderr)
         return 130
@@ -122,7 +123,7 @@ def _without_reader() -> int:
     return 0
 
 
-def _fail(error: Exception, code: int) -> int:
+def _fail(error: Exception | str, code: int) -> int:
     message = " ".join(str(error).split())
     print(f"albert-tf: error: {message}", file=sys.stderr)
     return code

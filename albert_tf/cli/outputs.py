@@ -1,6 +1,7 @@
 """What a command writes must not be what it reads: `--overwrite` with a slip of a name would cost the user's own file."""
 
 import argparse
+import errno
 import itertools
 import os
 from collections.abc import Iterator
@@ -27,6 +28,14 @@ def refuse_clashes(args: argparse.Namespace) -> None:
     for option, path in outputs:
         if any(output.samefile(file) for output in _files(path) for file in read):
             raise InputError(f"{option}: {path} is what this command reads, so it is not replaced; choose another name")
+
+
+def with_place(error: OSError, args: argparse.Namespace) -> str:
+    """What an error says; of a write to a full disk, which does not say where, also what may have been written."""
+    if error.errno != errno.ENOSPC or error.filename is not None:
+        return str(error)
+    places = [f"{value}" for name in _OUTPUTS if (value := getattr(args, name, None))]
+    return f"{error.strerror}: cannot write {' or '.join([*places, 'a temporary file'])} (TMPDIR says where those are)"
 
 
 def _files(value: Any) -> Iterator[Path]:

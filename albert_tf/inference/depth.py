@@ -5,7 +5,6 @@ ALBERT's layers share their weights, so a model cut short is no other file. `Exi
 """
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -31,6 +30,7 @@ RULES: dict[str, tuple[int, float]] = {
     "tolerance": (1, 0.05),
 }
 _MOST = 2**31 - 1  # what an int32 of a file holds
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,6 +189,6 @@ def _whole(name: str, value: Any) -> int:
 
 
 def _number(name: str, value: Any) -> float:
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < math.inf:
-        raise InputError(f"{name}: expected a number of at least 0, got {value!r}")
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) <= _LARGEST:
+        raise InputError(f"{name}: expected a number of at least 0 that float32 holds, got {value!r}")
     return float(value)
