@@ -5,13 +5,13 @@ from typing import Any
 
 from albert_tf.errors import InputError
 
-COMMANDS = ("pretrain", "finetune")
+COMMANDS = ("pretrain", "finetune", "distill")
 
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "launch",
-        help="run pretrain or finetune in several workers on this machine",
+        help="run pretrain, finetune or distill in several workers on this machine",
         description="Run a training in several workers on this machine. All are started together; when one dies, all are "
         "stopped and started again, and the run goes on from its last saved state. For workers on several machines set "
         "TF_CONFIG on each, or use Slurm, and give the command itself with --strategy multiworker.",
@@ -24,7 +24,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--restarts", type=int, default=3, metavar="N", help="times all are started again after one died (default 3)"
     )
-    parser.add_argument("training", nargs=argparse.REMAINDER, metavar="-- COMMAND …", help="pretrain … or finetune …")
+    parser.add_argument(
+        "training", nargs=argparse.REMAINDER, metavar="-- COMMAND …", help="pretrain …, finetune … or distill …"
+    )
     parser.set_defaults(run=run)
 
 

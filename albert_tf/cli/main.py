@@ -10,6 +10,7 @@ import albert_tf
 from albert_tf.cli import (
     convert,
     demo,
+    distill,
     evaluate,
     export,
     finetune,
@@ -37,6 +38,7 @@ COMMANDS = (
     pretrain_data,
     pretrain,
     finetune,
+    distill,
     launch,
     evaluate,
     predict,

@@ -13,6 +13,9 @@ from albert_tf.data.schema import TOKEN_IDS
 from albert_tf.tokenization.packing import pad_batch
 
 Encoded = Sequence[tuple[Sequence[int], Sequence[int]]]
+Arrays = dict[str, np.ndarray]
+# (epoch, numbers of the examples, inputs, targets) → inputs and targets, of the same names, types and ranks.
+Remade = Callable[[int, np.ndarray, Arrays, Arrays], tuple[Arrays, Arrays]]
 # What `training_dataset` makes of "weight": the share of a row in the mean over its batch.
 WEIGHT, SCALE = "weight", "scale"
 _NOWHERE = -1  # pads targets that go with tokens
@@ -32,6 +35,7 @@ def training_dataset(
     rows_per_example: int = 1,
     own_replicas: range = range(1),
     replicas: int = 1,
+    remade: Remade | None = None,
 ) -> tf.data.Dataset:
     """Endless batches, epoch after epoch, each padded to its longest example.
 
@@ -52,6 +56,7 @@ def training_dataset(
         own_replicas: with targets by name, instead of each batch the parts of these replicas, one after the other; see
             `albert_tf.data.parts`.
         replicas: how many share a batch.
+        remade: with targets by name, makes of each batch what is trained on in its epoch.
 
     Returns:
         Elements ({token_ids, segment_ids, padding_mask: int32 (B · rows_per_example, S)}, targets (B,) or, where they go
@@ -63,28 +68,30 @@ def training_dataset(
     plan = Batches(example_tokens(encoded, group, length), batch_size=batch_size, batch_tokens=batch_tokens, seed=seed)
     weight_in_batch = None if batch_tokens is None else plan.mean_size * float(np.mean(arrays.get(WEIGHT, 1.0)))
 
-    def batch(indices: np.ndarray) -> tuple[dict[str, np.ndarray], Any]:
+    def batch(epoch: int, indices: np.ndarray) -> tuple[Arrays, Any]:
         rows = [encoded[i * group + k] for i in indices for k in range(group)]
         padded_to = length
         if length is None and round_up_to is not None:
             padded_to = rounded_length(max(len(token_ids) for token_ids, _ in rows), round_up_to)
         inputs = pad_batch(rows, pad_id, length=padded_to)
         wanted = {name: _padded(array[indices], inputs[TOKEN_IDS].shape[1]) for name, array in arrays.items()}
-        named = isinstance(targets, Mapping)
-        return inputs, _with_scale(wanted, len(indices), weight_in_batch) if named else wanted[""]
+        if not isinstance(targets, Mapping):
+            return inputs, wanted[""]
+        wanted = _with_scale(wanted, len(indices), weight_in_batch)
+        return (inputs, wanted) if remade is None else remade(epoch, indices, inputs, wanted)
 
-    def batches() -> Iterator[tuple[dict[str, np.ndarray], Any]]:
+    def batches() -> Iterator[tuple[Arrays, Any]]:
         epoch, skip = plan.position(start_step)
         while True:
             for indices in plan.epoch(epoch)[skip:]:
-                inputs, wanted = batch(indices)
+                inputs, wanted = batch(epoch, indices)
                 if replicas == 1:
                     yield inputs, wanted
                 else:
                     yield from replica_parts(inputs, wanted, (SCALE,), own_replicas, replicas)
             epoch, skip = epoch + 1, 0
 
-    signature = tf.nest.map_structure(_open_spec, batch(np.zeros(1, np.int64)))
+    signature = tf.nest.map_structure(_open_spec, batch(0, np.zeros(1, np.int64)))
     return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(8)
 
 

@@ -94,7 +94,7 @@ def read_embedded(path: str | Path, vectors: str | Path) -> list[SimilarityExamp
     texts = list(text_lines(path))
     if (blank := next((n for n, text in enumerate(texts, start=1) if not text.strip()), None)) is not None:
         raise InputError(f"{path}, line {blank}: expected a text, found a blank line; leave it and its vector out")
-    rows = _vectors(vectors)
+    rows = read_vectors(vectors)
     if len(rows) != len(texts) or not texts:
         raise InputError(f"{vectors}: expected a row for each of the {len(texts)} lines of {path}, found {len(rows)}")
     for start in range(0, len(rows), _ROWS_AT_ONCE):
@@ -104,7 +104,7 @@ def read_embedded(path: str | Path, vectors: str | Path) -> list[SimilarityExamp
     return [SimilarityExample(text, vector=row) for text, row in zip(texts, rows, strict=True)]
 
 
-def _vectors(path: str | Path) -> np.ndarray:
+def read_vectors(path: str | Path) -> np.ndarray:
     """float (N, D) from a .npy file, mapped."""
     refuse_special(path)
     try:

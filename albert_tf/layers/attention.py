@@ -54,22 +54,30 @@ class AttentionBlock(ConfiguredLayer):
         config = self.config
         # One matrix multiplication of (B·T, H) a projection, with no per-example loop.
         rows = ops.reshape(x, (-1, config.hidden_dim))
-
-        def heads(projected: Any) -> Any:  # (B·T, H) → (B, N, T, D)
-            return ops.transpose(unflattened(projected, x, config.num_heads, config.head_dim), (0, 2, 1, 3))
-
-        query = heads(self.query(rows) * config.head_dim**-0.5)
-        scores = ops.matmul(query, ops.transpose(heads(self.key(rows)), (0, 1, 3, 2)))  # (B, N, T, S)
+        scores = self._scores(rows, x)
         # Softmax in float32 also under mixed precision: 8 bits of mantissa are too few for a sum over S.
         # Keras has cast the bias, as every float input of a layer, to the compute dtype.
         scores_with_bias = ops.cast(scores, "float32") + ops.cast(attention_bias, "float32")
         probabilities = ops.softmax(scores_with_bias, axis=-1)
         probabilities = dropout(ops.cast(probabilities, scores.dtype), config.attention_dropout, seeds, 0)
-        context = ops.matmul(probabilities, heads(self.value(rows)))  # (B, N, T, D)
+        context = ops.matmul(probabilities, self._heads(self.value(rows), x))  # (B, N, T, D)
         if head_mask is not None:
             context = context * ops.cast(head_mask, context.dtype)[:, :, None, None]
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, config.heads_dim))
         return rows + dropout(self.output_dense(context), config.hidden_dropout, seeds, 1)
+
+    def scores(self, x: Any) -> Any:
+        """q·kᵀ/√D of (B, T, H), before bias and softmax: (B, N, T, S)."""
+        return self._scores(ops.reshape(x, (-1, self.config.hidden_dim)), x)
+
+    def _scores(self, rows: Any, x: Any) -> Any:
+        query = self._heads(self.query(rows) * self.config.head_dim**-0.5, x)
+        return ops.matmul(query, ops.transpose(self._heads(self.key(rows), x), (0, 1, 3, 2)))
+
+    def _heads(self, projected: Any, x: Any) -> Any:
+        """(B·T, H) → (B, N, T, D)."""
+        shape = (self.config.num_heads, self.config.head_dim)
+        return ops.transpose(unflattened(projected, x, *shape), (0, 2, 1, 3))
 
     def compute_output_shape(self, x_shape: Any, attention_bias_shape: Any) -> Any:
         return x_shape

@@ -87,7 +87,7 @@ class AlbertTextClassifier(AlbertTask):
             logits = logits / self.temperature
         return {PROBABILITIES: ops.softmax(logits, axis=-1)}
 
-    def head_outputs(self, sequence_output: Any, padding_mask: Any, depth: int | None, training: bool) -> Any:
+    def head_outputs(self, sequence_output: Any, inputs: dict[str, Any], depth: int | None, training: bool) -> Any:
         return pooled_outputs(self, self.classifier, sequence_output, len(self.labels), depth, training)
 
     def note_figures(self, targets: dict[str, Any], outputs: Any) -> None:

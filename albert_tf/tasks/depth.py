@@ -36,10 +36,13 @@ class DepthModel(AccumulatingModel):
     depth: DepthChoice = DepthChoice()
     backbone: Any
 
-    def head_outputs(self, sequence_output: Any, padding_mask: Any, depth: int | None, training: bool) -> Any:
+    def head_outputs(self, sequence_output: Any, inputs: dict[str, Any], depth: int | None, training: bool) -> Any:
         """What the model itself puts out, from the vectors (B, S, H) after pass number `depth`, from 0; None: the last.
 
-        A task with `exit_rules` has it, and takes `depth` in `device_outputs` too.
+        Args:
+            inputs: those of the model.
+
+        A task with `exit_rules` takes `depth` in `device_outputs` too; for others it is None.
         """
         raise NotImplementedError
 
@@ -121,11 +124,19 @@ class DepthModel(AccumulatingModel):
         """Of a model with exits a list, what it puts out after each pass."""
         if self.exits is None:
             return super().training_outputs(x, training)
+        return self.outputs_of(self.states(x, training=training), x, training=training)
+
+    def states(self, x: dict[str, Any], *, training: bool) -> list[Any]:
+        """The embeddings and the vectors after each step of `config.block_schedule`, each (B, S, H), from the inputs."""
         embedded = self.backbone.embeddings(x[TOKEN_IDS], x[SEGMENT_IDS], training=training)
-        steps = self.backbone.encoder(embedded, x[PADDING_MASK], training=training)
+        return [embedded, *self.backbone.encoder(embedded, x[PADDING_MASK], training=training)]
+
+    def outputs_of(self, states: Sequence[Any], x: dict[str, Any], *, training: bool) -> Any:
+        """What the model puts out, from its `states`; of a model with exits a list, what it does after each pass."""
+        if self.exits is None:
+            return self.head_outputs(states[-1], x, None, training)
         inner = self.backbone.config.num_inner_repetitions
-        passes = steps[inner - 1 :: inner]
-        return [self.head_outputs(one, x[PADDING_MASK], depth, training) for depth, one in enumerate(passes)]
+        return [self.head_outputs(one, x, depth, training) for depth, one in enumerate(states[inner::inner])]
 
     def infer_batch(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The device outputs of a batch of int32 (B, S), as deep as chosen."""

@@ -54,8 +54,10 @@ class AlbertMaskedLM(AlbertTask):
 
     def device_outputs(self, sequence_output: Any, padding_mask: Any) -> dict[str, Any]:
         """`token_probabilities`, float32 (B, S, V)."""
-        logits = self.masked_lm(sequence_output, None, *self.backbone.embeddings.output_matrices())
-        return {TOKEN_PROBABILITIES: ops.softmax(logits, axis=-1)}
+        return {TOKEN_PROBABILITIES: ops.softmax(self._logits(sequence_output), axis=-1)}
+
+    def head_outputs(self, sequence_output: Any, inputs: dict[str, Any], depth: int | None, training: bool) -> Any:
+        return self._logits(sequence_output)
 
     def training_losses(self, targets: dict[str, Any], outputs: Any) -> Any:
         """Cross-entropy in the mean over the masked tokens of a row: `labels` int (B, S), -1 where none is masked."""
@@ -67,6 +69,9 @@ class AlbertMaskedLM(AlbertTask):
     def fill(self, texts: Sequence[str], *, top_k: int = TOP_K) -> list[FilledText]:
         """Candidates for every [MASK] in the texts; see `FillMaskPipeline`."""
         return FillMaskPipeline(self, top_k=top_k)(texts)
+
+    def _logits(self, sequence_output: Any) -> Any:
+        return self.masked_lm(sequence_output, None, *self.backbone.embeddings.output_matrices())
 
     @classmethod
     def _saved_settings(cls, checkpoint: Checkpoint) -> dict[str, Any] | None:

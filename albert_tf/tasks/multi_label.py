@@ -11,7 +11,7 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.errors import InputError
 from albert_tf.inference.multi_label import SIGMOID_PROBABILITIES, THRESHOLD, LabelSet, MultiLabelPipeline
 from albert_tf.tasks.base import AlbertTask
-from albert_tf.tasks.heads import checked_labels, pooled_head
+from albert_tf.tasks.heads import checked_labels, pooled_head, pooled_outputs
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 
@@ -68,6 +68,9 @@ class AlbertMultiLabelClassifier(AlbertTask):
     def device_outputs(self, sequence_output: Any, padding_mask: Any) -> dict[str, Any]:
         """`sigmoid_probabilities`, float32 (B, labels)."""
         return {SIGMOID_PROBABILITIES: ops.sigmoid(self.multi_label(self.backbone.pool(sequence_output)))}
+
+    def head_outputs(self, sequence_output: Any, inputs: dict[str, Any], depth: int | None, training: bool) -> Any:
+        return pooled_outputs(self, self.multi_label, sequence_output, len(self.labels), depth, training)
 
     def training_losses(self, targets: dict[str, Any], outputs: Any) -> Any:
         """Cross-entropy of each label by itself, in the mean over the labels: `labels`, float (B, labels), 0 or 1."""

@@ -8,7 +8,7 @@ from keras import ops
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.inference.multiple_choice import SCORE
 from albert_tf.tasks.base import AlbertTask
-from albert_tf.tasks.heads import pooled_head
+from albert_tf.tasks.heads import pooled_head, pooled_outputs
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 _ABSENT = -1e9  # the logit of an option that a question does not have
@@ -54,6 +54,9 @@ class AlbertMultipleChoice(AlbertTask):
         """`score`, float32 (B, 1), of an option."""
         return {SCORE: self.multiple_choice(self.backbone.pool(sequence_output))}
 
+    def head_outputs(self, sequence_output: Any, inputs: dict[str, Any], depth: int | None, training: bool) -> Any:
+        return pooled_outputs(self, self.multiple_choice, sequence_output, 1, depth, training)
+
     def training_losses(self, targets: dict[str, Any], outputs: Any) -> Any:
         """Cross-entropy over the options.
 
@@ -61,7 +64,14 @@ class AlbertMultipleChoice(AlbertTask):
             targets: `answer`, int (B,); `options`, float (B, O), 1 for an option and 0 for a row that fills up.
             outputs: (B · O, 1).
         """
-        present = ops.cast(targets["options"], outputs.dtype)
-        logits = ops.reshape(outputs, ops.shape(present)) + (1.0 - present) * _ABSENT
-        self._accuracy.update_state(targets["answer"], logits)
+        logits = option_logits(targets, outputs)
         return keras.losses.sparse_categorical_crossentropy(targets["answer"], logits, from_logits=True)
+
+    def note_figures(self, targets: dict[str, Any], outputs: Any) -> None:
+        self._accuracy.update_state(targets["answer"], option_logits(targets, outputs))
+
+
+def option_logits(targets: dict[str, Any], outputs: Any) -> Any:
+    """The model's outputs (B · O, 1) as logits of each question's options, (B, O), very low for those it does not have."""
+    present = ops.cast(targets["options"], outputs.dtype)
+    return ops.reshape(outputs, ops.shape(present)) + (1.0 - present) * _ABSENT

@@ -82,16 +82,12 @@ class AlbertQuestionAnswerer(AlbertTask):
             raise InputError(f"backbone: expected an AlbertBackbone, got {type(backbone).__name__}")
         rate = checked_dropout(classifier_dropout)
         sequence_output = backbone(backbone.input)["sequence_output"]
-        padding_mask = backbone.input[PADDING_MASK]
         layer: Any
-        outputs: Any
         if head == "span":
             layer = head_dense(backbone, 2, "question_answering")
-            outputs = layer(sequence_output) + _PADDING * (1.0 - ops.cast(padding_mask, "float32")[..., None])
         else:
             layer = AnswerHead(backbone.config, rate, dtype=backbone.policy, name="question_answering")
-            outputs = layer(sequence_output, backbone.input[SEGMENT_IDS], padding_mask)
-            outputs = outputs | {"sequence_output": sequence_output}
+        outputs = _head_outputs(layer, sequence_output, backbone.input)
         super().__init__(backbone, tokenizer, backbone.input, outputs, name=name)
         self.answering: AnswerSettings = answering
         self.classifier_dropout: float = classifier_dropout
@@ -121,6 +117,9 @@ class AlbertQuestionAnswerer(AlbertTask):
             END_LOG_PROBS: ends,
             NO_ANSWER_LOGIT: found["no_answer_logit"],
         }
+
+    def head_outputs(self, sequence_output: Any, inputs: dict[str, Any], depth: int | None, training: bool) -> Any:
+        return _head_outputs(self.question_answering, sequence_output, inputs, training)
 
     def training_losses(self, targets: dict[str, Any], outputs: Any) -> Any:
         """Half the cross-entropy of the start and half that of the end, over the tokens; of the head "squad2" also half
@@ -152,3 +151,12 @@ class AlbertQuestionAnswerer(AlbertTask):
             return metrics
         self.answering = dataclasses.replace(self.answering, no_answer_threshold=chosen["no_answer_threshold"])
         return {name: value for name, value in metrics.items() if name != "at_best_threshold"} | chosen
+
+
+def _head_outputs(layer: Any, sequence_output: Any, inputs: dict[str, Any], training: bool | None = None) -> Any:
+    """The model's outputs, of either head."""
+    padding_mask = inputs[PADDING_MASK]
+    if not isinstance(layer, AnswerHead):
+        return layer(sequence_output) + _PADDING * (1.0 - ops.cast(padding_mask, "float32")[..., None])
+    found = layer(sequence_output, inputs[SEGMENT_IDS], padding_mask, training=training)
+    return found | {"sequence_output": sequence_output}

@@ -61,7 +61,7 @@ class AlbertTextRegressor(AlbertTask):
         """`value`, float32 (B, 1), from the vectors after pass number `depth`; None: the last."""
         return {VALUE: at_depth(self.classifier(self.backbone.pool(sequence_output)), 1, depth)}
 
-    def head_outputs(self, sequence_output: Any, padding_mask: Any, depth: int | None, training: bool) -> Any:
+    def head_outputs(self, sequence_output: Any, inputs: dict[str, Any], depth: int | None, training: bool) -> Any:
         return pooled_outputs(self, self.classifier, sequence_output, 1, depth, training)
 
     def change(self, outputs: dict[str, Any], before: dict[str, Any]) -> Any:

@@ -107,18 +107,17 @@ class AlbertTextEmbedder(AlbertTask):
         }
         return own if self.exits is None else own | {"exits": self.saved_exits}
 
-    def head_outputs(self, sequence_output: Any, padding_mask: Any, depth: int | None, training: bool) -> Any:
-        embedded = _pooled(sequence_output, padding_mask, self.pooling)
-        return embedded if self.projection is None else self.projection(embedded)
+    def head_outputs(self, sequence_output: Any, inputs: dict[str, Any], depth: int | None, training: bool) -> Any:
+        return self._embedded(sequence_output, inputs[PADDING_MASK])
 
     def device_outputs(self, sequence_output: Any, padding_mask: Any, depth: Any = None) -> dict[str, Any]:
         """`embedding`, float32 (B, D); one head is that of all passes."""
-        embedded = self.head_outputs(sequence_output, padding_mask, None, False)
-        return {EMBEDDING: _of_length_1(embedded) if self.normalize else embedded}
+        embedded = self._embedded(sequence_output, padding_mask)
+        return {EMBEDDING: of_length_1(embedded) if self.normalize else embedded}
 
     def change(self, outputs: dict[str, Any], before: dict[str, Any]) -> Any:
         """1 - cosine of the embeddings."""
-        now, then = (_of_length_1(found[EMBEDDING]) for found in (outputs, before))
+        now, then = (of_length_1(found[EMBEDDING]) for found in (outputs, before))
         return 1.0 - ops.sum(now * then, axis=-1)
 
     def training_losses(self, targets: dict[str, Any], outputs: Any) -> Any:
@@ -137,10 +136,10 @@ class AlbertTextEmbedder(AlbertTask):
         if self.objective == "contrastive":
             return self._contrastive_losses(targets["texts"], outputs)
         if self.objective == "vectors":
-            return 1.0 - ops.sum(_of_length_1(outputs) * _of_length_1(targets["vector"]), axis=-1)
+            return 1.0 - ops.sum(of_length_1(outputs) * of_length_1(targets["vector"]), axis=-1)
         first, second = outputs[0::2], outputs[1::2]
         if self.objective == "cosine":
-            cosines = ops.sum(_of_length_1(first) * _of_length_1(second), axis=-1)
+            cosines = ops.sum(of_length_1(first) * of_length_1(second), axis=-1)
             return ops.square(cosines - ops.cast(targets["value"], "float32") / self.max_score)
         logits = self.pair_classifier(ops.concatenate([first, second, ops.abs(first - second)], axis=-1))
         return keras.losses.sparse_categorical_crossentropy(targets["label"], logits, from_logits=True)
@@ -149,9 +148,13 @@ class AlbertTextEmbedder(AlbertTask):
         """float32 (texts, D)."""
         return SimilarityPipeline(self).embed(texts)
 
+    def _embedded(self, sequence_output: Any, padding_mask: Any) -> Any:
+        pooled = _pooled(sequence_output, padding_mask, self.pooling)
+        return pooled if self.projection is None else self.projection(pooled)
+
     def _contrastive_losses(self, texts: Any, outputs: Any) -> Any:
         examples, rows = ops.shape(texts)[0], ops.shape(texts)[1]
-        vectors = ops.reshape(_of_length_1(outputs), (examples, rows, self.embedding_dim))
+        vectors = ops.reshape(of_length_1(outputs), (examples, rows, self.embedding_dim))
         # Candidates: the positives of all examples, then the hard negatives of all.
         candidates = ops.reshape(ops.transpose(vectors[:, 1:], (1, 0, 2)), (-1, self.embedding_dim))
         logits = self.scale * ops.matmul(vectors[:, 0], ops.transpose(candidates))
@@ -174,5 +177,6 @@ def _pooled(sequence_output: Any, padding_mask: Any, pooling: str) -> Any:
     return ops.sum(ops.cast(sequence_output, "float32") * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1.0)
 
 
-def _of_length_1(vectors: Any) -> Any:
+def of_length_1(vectors: Any) -> Any:
+    """Vectors (…, D) as long as 1; the vector 0 stays what it is."""
     return vectors * ops.rsqrt(ops.maximum(ops.sum(ops.square(vectors), axis=-1, keepdims=True), _EPSILON))

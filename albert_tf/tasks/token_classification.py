@@ -63,6 +63,9 @@ class AlbertTokenClassifier(AlbertTask):
         """`label_probabilities`, float32 (B, S, labels)."""
         return {LABEL_PROBABILITIES: ops.softmax(self.token_classification(sequence_output), axis=-1)}
 
+    def head_outputs(self, sequence_output: Any, inputs: dict[str, Any], depth: int | None, training: bool) -> Any:
+        return self.token_classification(self.get_layer("head_dropout")(sequence_output, training=training))
+
     def training_losses(self, targets: dict[str, Any], outputs: Any) -> Any:
         """Cross-entropy in the mean over the labelled tokens of a row: `labels` int (B, S), -1 where there is none."""
         labelled = ops.cast(targets["labels"] >= 0, "float32")

@@ -11,19 +11,15 @@ from typing import Any
 
 import keras
 
-from albert_tf.backbone import AlbertBackbone
 from albert_tf.errors import InputError
 from albert_tf.evaluation.html_tasks import Validated
 from albert_tf.evaluation.remembering import RememberingRunner
 from albert_tf.inference.pipelines import pipeline_of
-from albert_tf.tasks.base import AlbertTask
-from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from albert_tf.training.distribution import open_devices
 from albert_tf.training.finetune_rounds import Examples, best_folder, train_rounds, validation_metrics
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_folder import check_out, finished_before, remove_work, shared_work_folder, write_run_folder
 from albert_tf.training.run_page import finetune_page
-from albert_tf.training.starting_point import backbone_options, config_changes, scratch_config
 from albert_tf.training.tasks.classification import FinetuneClassification
 from albert_tf.training.tasks.finetune_task import FinetuneTask
 from albert_tf.training.tasks.multi_label import FinetuneMultiLabel
@@ -33,6 +29,7 @@ from albert_tf.training.tasks.regression import FinetuneRegression
 from albert_tf.training.tasks.similarity import FinetuneSimilarity
 from albert_tf.training.tasks.tagging import FinetuneTagging
 from albert_tf.training.trained_parts import choose_trained_parts
+from albert_tf.training.training import Training
 from albert_tf.training.traps import report_start, traps
 
 TASKS: dict[str, FinetuneTask] = {
@@ -61,6 +58,13 @@ def finetune(run: RunConfig, *, overwrite: bool = False, report: Callable[[str],
         InputError: a file, column, label, checkpoint or setting cannot be used, `run.out` exists, or the loss stopped
             being a number.
     """
+    return train_task(run, lambda: Training(TASKS[run.task]), overwrite=overwrite, report=report)
+
+
+def train_task(
+    run: RunConfig, begun: Callable[[], Training], *, overwrite: bool, report: Callable[[str], None]
+) -> dict[str, Any]:
+    """`finetune`, of whatever `begun` says, in the scope of the run's devices, is to be trained."""
     if keras.backend.backend() != "tensorflow":
         raise InputError(
             "fine-tuning runs on Keras's TensorFlow backend; unset KERAS_BACKEND (pretrain runs on JAX too)"
@@ -69,33 +73,36 @@ def finetune(run: RunConfig, *, overwrite: bool = False, report: Callable[[str],
         return figures
     check_out(run.out, overwrite=overwrite)
     devices = open_devices(run.strategy)
-    task = TASKS[run.task]
+    with devices.scope():
+        training = begun()
+    task = training.task
     train_examples = task.read(run, run.train, report)
     valid_examples = None if run.valid is None else task.read(run, run.valid, report)
     settings = task.head_settings(run, train_examples) | run.exit_settings
     keras.utils.set_random_seed(run.seed)
     with devices.scope():
-        model = build_model(run, settings)
-    pipeline = pipeline_of(model)
-    rows = task.training_rows(model, train_examples, pipeline.prepare(train_examples), run.train)
+        model = training.build(run, settings)
+    prepare = training.prepare
+    rows = task.training_rows(model, train_examples, prepare(model, train_examples), run.train)
     valid = None
     if valid_examples is not None:
-        valid = Examples(valid_examples, pipeline.prepare(valid_examples), str(run.valid))
+        valid = Examples(valid_examples, prepare(model, valid_examples), str(run.valid))
         # What evaluation would refuse after the first round is refused now.
         task.training_rows(model, valid.examples, valid.prepared, valid.source)
     report(f"{len(train_examples)} training examples, {task.describe(model)}; {model.count_params():,} parameters")
     if run.source is not None:
-        report(f"encoder from {run.source}, " + _new_parts(model))
+        report(training.origin(run, model))
     found = traps(run, model, train_examples, rows)
     report_start(run, found, report)
     with devices.scope():
         choose_trained_parts(run, model.backbone)
+        learner = training.learner(model)
     trained_parameters = sum(math.prod(variable.shape) for variable in model.trainable_variables)
     if trained_parameters < model.count_params():
         report(f"{trained_parameters:,} parameters are trained")
 
     work = shared_work_folder(run, devices, overwrite=overwrite)
-    progress = train_rounds(run, model, rows, valid, work, report, devices)
+    progress = train_rounds(run, model, rows, valid, work, report, devices, learner)
     if not devices.is_chief:
         return {}
     best = task.model_class.from_pretrained(best_folder(work, progress.best_round))
@@ -107,11 +114,13 @@ def finetune(run: RunConfig, *, overwrite: bool = False, report: Callable[[str],
         "trained_parameters": trained_parameters,
         "best_round": progress.best_round,
         "valid": metrics,
-    }
+    } | training.compare(runner, valid)
     validated = None
     if valid is not None:
         validated = Validated(pipeline_of(runner), valid.examples, valid.prepared, valid.source, metrics)
-    page = finetune_page(run, best, train_examples, validated, summary, progress, found, report, metric=task.metric)
+    page = finetune_page(
+        run, best, train_examples, validated, summary, progress, found, report, metric=task.metric, prepare=prepare
+    )
 
     def write_model(folder: Path) -> None:
         best.save_pretrained(folder)
@@ -120,32 +129,3 @@ def finetune(run: RunConfig, *, overwrite: bool = False, report: Callable[[str],
     write_run_folder(run, write_model, progress.history, summary, page, work, metric=task.metric, overwrite=overwrite)
     remove_work(work)
     return summary
-
-
-def build_model(run: RunConfig, settings: dict[str, Any]) -> AlbertTask:
-    """The model to train: a checkpoint's encoder, or a new one of the shape that `run.from_scratch` names.
-
-    Args:
-        run: the settings of the run.
-        settings: those of the head.
-    """
-    model_class = TASKS[run.task].model_class
-    options = backbone_options(run)
-    if run.source is not None:
-        model = model_class.from_pretrained(
-            run.source, config_changes=config_changes(run), backbone_options=options, **settings
-        )
-    else:
-        tokenizer = AlbertTokenizer.from_pretrained(str(run.tokenizer))
-        config = scratch_config(run, tokenizer.vocabulary.size)
-        backbone = AlbertBackbone(config, pooler=model_class.uses_pooler, **options)
-        model = model_class(backbone, tokenizer, **settings)
-    tokenizer = model.required_tokenizer
-    tokenizer.max_length = min(run.max_length, model.backbone.config.max_sequence_length)
-    return model
-
-
-def _new_parts(model: AlbertTask) -> str:
-    if not model.head_is_new:
-        return "and its head too"
-    return "new head and new pooler" if model.pooler_is_new else "new head"

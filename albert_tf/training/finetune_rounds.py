@@ -17,6 +17,7 @@ from albert_tf.errors import InputError
 from albert_tf.evaluation.evaluate import EVALUATIONS
 from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.inference.runner import NotFiniteError, Prepared, Runner
+from albert_tf.tasks.accumulation import AccumulatingModel
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.training.checkpoints import Progress, folder_checksum, has_state, restore_state, save_state, saving
 from albert_tf.training.compiling import compile_model
@@ -89,19 +90,25 @@ def train_rounds(
     work: Path,
     report: Callable[[str], None],
     devices: Devices = ONE_DEVICE,
+    learner: AccumulatingModel | None = None,
 ) -> Progress:
-    """Trains in rounds, validating, saving the state and the best weights after each; goes on from a saved state."""
+    """Trains in rounds, validating, saving the state and the best weights after each; goes on from a saved state.
+
+    Args:
+        learner: what `fit` is called on, where it is not the model itself but holds it.
+    """
+    learner = learner or model
     plan = make_plan(run, rows)
     schedule = LinearWarmupDecay(run.learning_rate, plan.warmup_steps, plan.steps)
     factors = None if run.layer_decay == 1.0 else rate_factors(model.backbone.config, run.layer_decay)
     with devices.scope():
         optimizer = AdamW(schedule, run.weight_decay, rate_factors=factors, global_clipnorm=run.clip_norm or None)
-        compile_model(model, optimizer, precision=run.precision, accumulate=run.accumulate, jit=run.jit)
+        compile_model(learner, optimizer, precision=run.precision, accumulate=run.accumulate, jit=run.jit)
     if run.random_depth is not None:
         draw_depths(model.backbone.encoder, run.random_depth, run.seed, optimizer)
     progress = Progress(data=_digest(rows, valid))
     if has_state(work / STATE_FILE):
-        progress = _resumed(work, model, progress.data, report)
+        progress = _resumed(work, model, learner, progress.data, report)
         report(f"going on after round {progress.round} of {plan.num_rounds}")
     dataset = _batches(run, model, rows, progress.round * plan.round_steps, devices)
 
@@ -119,18 +126,18 @@ def train_rounds(
             with saving(work, progress.round):
                 if progress.best_round == progress.round:
                     _save_best(work, model, progress)
-                save_state(work / STATE_FILE, model, progress)
+                save_state(work / STATE_FILE, learner, progress)
                 _remove_old(work, {progress.best_round, best_before})
         if _stops_early(run, progress) and progress.round < plan.num_rounds:
             report(f"stopped: no better {run.best_metric} in {run.patience} validations")
-            model.stop_training = True
+            learner.stop_training = True
         return figures
 
     shown = ("loss", "valid_loss", f"valid_{run.best_metric}")
     log_folder = work / TENSORBOARD_FOLDER if devices.is_chief else None
     rounds = Rounds(after_round, plan.round_steps, plan.steps, plan.batch_size, log_folder, report, shown)
     try:
-        rounds.fit(model, dataset, plan.num_rounds if _stops_early(run, progress) else progress.round)
+        rounds.fit(learner, dataset, plan.num_rounds if _stops_early(run, progress) else progress.round)
     except DivergedError as error:
         kept = (
             f"; the best weights so far are in {best_folder(work, progress.best_round)}" if progress.best_round else ""
@@ -155,6 +162,7 @@ def _batches(run: RunConfig, model: AlbertTask, rows: TrainingRows, start_step: 
             rows_per_example=rows.rows_per_example,
             own_replicas=range(devices.worker * count, (devices.worker + 1) * count),
             replicas=devices.replicas,
+            remade=rows.remade,
         )
 
     return devices.dataset(own_parts)
@@ -202,7 +210,9 @@ def _remove_old(work: Path, best_rounds: set[int | None]) -> None:
         shutil.rmtree(folder)
 
 
-def _resumed(work: Path, model: AlbertTask, data: str, report: Callable[[str], None]) -> Progress:
+def _resumed(
+    work: Path, model: AlbertTask, learner: AccumulatingModel, data: str, report: Callable[[str], None]
+) -> Progress:
     """The saved state, put into the model; a run that went on with other texts could not be repeated."""
 
     def best_is_whole(progress: Progress) -> bool:
@@ -213,14 +223,14 @@ def _resumed(work: Path, model: AlbertTask, data: str, report: Callable[[str], N
         lost = progress.best_round not in (None, progress.round) and not best_is_whole(progress)
         return f"damaged best weights in {best_folder(work, progress.best_round)}" if lost else None
 
-    progress = restore_state(work / STATE_FILE, model, report, unusable)
+    progress = restore_state(work / STATE_FILE, learner, report, unusable)
     if progress.best_round == progress.round and not best_is_whole(progress):
         report(f"{best_folder(work, progress.best_round)}: damaged; written again from the state")
         _save_best(work, model, progress)
     if progress.data != data:
         raise InputError(
-            f"{work}: the interrupted run was trained on other texts: a data or vocabulary file has changed; put "
-            "the former one back to go on, or pass --overwrite to start again"
+            f"{work}: the interrupted run was trained on other texts: a data or vocabulary file, or a teacher, has changed; "
+            "put the former one back to go on, or pass --overwrite to start again"
         )
     return progress
 
@@ -237,4 +247,5 @@ def _digest(train: TrainingRows, valid: Examples | None) -> str:
         digest.update(name.encode() + (values.tobytes() if array else repr(list(values)).encode()))
     if valid:
         digest.update(repr(valid.examples).encode())
+    digest.update(train.made_by.encode())
     return digest.hexdigest()

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 from albert_tf.errors import InputError
 from albert_tf.inference.depth import HEADS, ExitSettings
-from albert_tf.training.recipes import RECIPE_HELP, recipe_fields
+from albert_tf.training.recipes import RECIPE_HELP, find_recipe, recipe_fields
 from albert_tf.training.settings import PRECISIONS, STRATEGIES, Settings, flag
 
 FROZEN_PARTS = ("embeddings", "encoder", "backbone")
@@ -20,6 +20,7 @@ class RunConfig(Settings):
         task: the task's name on the command line, a key of `albert_tf.training.finetune.TASKS`.
         metrics: the figures that can pick the best weights, the usual one first.
         exit_rules: how the task's models can exit early; none for a task without.
+        command: the command that makes such runs.
 
     Raises:
         InputError: a value that cannot be used, by field; neither or both of `source` and `from_scratch`.
@@ -28,6 +29,7 @@ class RunConfig(Settings):
     task: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]
     exit_rules: ClassVar[tuple[str, ...]] = ()
+    command: ClassVar[str] = "finetune"
 
     train: str = flag(dataclasses.MISSING, "training file: .tsv, .csv or .jsonl")
     valid: str | None = flag(None, "validation file; without one the last weights are kept")
@@ -158,11 +160,31 @@ class RunConfig(Settings):
             exits = ExitSettings(self.early_exit, self.exit_patience, self.exit_threshold, self.exit_heads)
         return {"exits": exits} if self.exit_rules else {}
 
+    @property
+    def shape_changes(self) -> dict[str, Any]:
+        """Fields of the config of what the run starts from that it changes, dropout apart."""
+        return {}
+
+    @property
+    def starts_encoder_anew(self) -> bool:
+        """Whether the encoder begins with random weights."""
+        return self.from_scratch is not None
+
+    @classmethod
+    def find_recipe(cls, name: str) -> dict[str, Any] | None:
+        """The fields that a recipe for such runs sets; None where there is none of that name."""
+        return find_recipe(name, cls.task)
+
+    @classmethod
+    def recipe_fields(cls, name: str) -> dict[str, Any]:
+        """`find_recipe`, or InputError where there is none."""
+        return recipe_fields(name, cls.task)
+
     @classmethod
     def of(cls, **given: Any) -> Self:
         """The settings with these fields; others have those of the recipe, if one is given, or their defaults."""
         recipe = given.get("recipe")
-        fields = {} if recipe is None else recipe_fields(recipe, cls.task)
+        fields = {} if recipe is None else cls.recipe_fields(recipe)
         if "epochs" in given:
             fields.pop("steps", None)
         return cls(**fields | given)

@@ -27,13 +27,14 @@ from albert_tf.evaluation.html_report import (
     values_part,
 )
 from albert_tf.evaluation.html_tasks import Part, Validated, task_parts
-from albert_tf.inference.pipelines import PIPELINES
+from albert_tf.inference.runner import Prepared
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.training.checkpoints import Progress
 from albert_tf.training.environment import environment
 from albert_tf.training.pretrain_config import PretrainConfig
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.settings import Settings
+from albert_tf.training.training import prepared_by_pipeline
 from albert_tf.training.traps import texts_of
 
 MEASURED_EXAMPLES, MEASURED_CHARACTERS = 2000, 5_000_000  # seconds, however much there is
@@ -51,6 +52,7 @@ def finetune_page(
     report: Callable[[str], None],
     *,
     metric: str,
+    prepare: Callable[[Any, Sequence[Any]], Prepared] = prepared_by_pipeline,
 ) -> str:
     """The page of a fine-tuning.
 
@@ -64,6 +66,7 @@ def finetune_page(
         found: the warnings that were given when it began.
         report: receives a line for each part that cannot be made.
         metric: the figure drawn beside the loss.
+        prepare: makes rows of examples.
     """
     history = progress.history
     told = [
@@ -76,9 +79,9 @@ def finetune_page(
         ("Metrics", lambda: metrics_part(summary)),
         ("Curves", lambda: curves_part(history, metric, progress.best_round)),
         *(task_parts(run.task, validated) if validated else []),
-        ("Lengths", lambda: _finetune_lengths(run, model, train_examples)),
+        ("Lengths", lambda: _finetune_lengths(run, model, train_examples, prepare)),
         ("Warnings", lambda: list_part(found, "None was given when the run began.")),
-        *_last_parts(run, ["finetune", run.task], history),
+        *_last_parts(run, [run.command, run.task], history),
     ]
     return html_page(f"{run.task}: {Path(run.out).name}", told, parts, report)
 
@@ -146,15 +149,19 @@ def _last_parts(
     ]
 
 
-def _finetune_lengths(run: RunConfig, model: AlbertTask, examples: Sequence[Any]) -> str:
+def _finetune_lengths(
+    run: RunConfig,
+    model: AlbertTask,
+    examples: Sequence[Any],
+    prepare: Callable[[Any, Sequence[Any]], Prepared] = prepared_by_pipeline,
+) -> str:
     """Of many examples some: they are encoded once more, uncut."""
     tokenizer = model.required_tokenizer
     places = spread(len(examples), MEASURED_EXAMPLES)
     characters = sum(len(text) for place in places for text in texts_of(examples[place]))
     if characters > MEASURED_CHARACTERS:
         places = spread(len(examples), max(2, len(places) * MEASURED_CHARACTERS // characters))
-    pipeline = PIPELINES[run.task](_Unlimited(model))
-    lengths = [len(ids) for ids, _ in pipeline.prepare([examples[place] for place in places]).rows]
+    lengths = [len(ids) for ids, _ in prepare(_Unlimited(model), [examples[place] for place in places]).rows]
     some = f"The {len(places):,}" if len(places) == len(examples) else f"{len(places):,} of the {len(examples):,}"
     rows = "" if len(lengths) == len(places) else f" ({len(lengths):,} rows)"
     longer = "read in parts" if run.task in _IN_PARTS else "cut"

@@ -72,6 +72,12 @@ class Settings:
         return str(fields[field_name].metadata.get("flag", "--" + field_name.replace("_", "-")))
 
     @classmethod
+    def flag_help(cls, field_name: str) -> str:
+        """What a field's option does."""
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        return str(fields[field_name].metadata["help"])
+
+    @classmethod
     def add_flags(cls, parser: argparse.ArgumentParser) -> None:
         """One option for each field, with its type, choices and default.
 
@@ -79,7 +85,11 @@ class Settings:
         """
         for field in dataclasses.fields(cls):
             name = cls.flag_name(field.name)
-            kwargs: dict[str, Any] = {"dest": field.name, "help": field.metadata["help"], "default": argparse.SUPPRESS}
+            kwargs: dict[str, Any] = {
+                "dest": field.name,
+                "help": cls.flag_help(field.name),
+                "default": argparse.SUPPRESS,
+            }
             if field.type is bool:
                 parser.add_argument(name, action="store_true", **kwargs)
                 continue

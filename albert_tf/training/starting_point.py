@@ -11,7 +11,8 @@ from albert_tf.training.run_config import RunConfig
 def config_changes(run: RunConfig | PretrainConfig) -> dict[str, Any]:
     """The fields of the config that the run sets otherwise than its checkpoint or shape."""
     dropout = {"hidden_dropout": run.hidden_dropout, "attention_dropout": run.attention_dropout}
-    return {name: rate for name, rate in dropout.items() if rate is not None}
+    shape = run.shape_changes if isinstance(run, RunConfig) else {}
+    return {name: rate for name, rate in dropout.items() if rate is not None} | shape
 
 
 def backbone_options(run: RunConfig | PretrainConfig) -> dict[str, Any]:

@@ -77,7 +77,12 @@ def parse_sweep(run: RunConfig, seeds: str | None, values: Sequence[str]) -> Swe
 
 
 def run_sweep(
-    run: RunConfig, sweep: Sweep, *, overwrite: bool = False, report: Callable[[str], None] = print
+    run: RunConfig,
+    sweep: Sweep,
+    *,
+    overwrite: bool = False,
+    report: Callable[[str], None] = print,
+    train: Callable[..., dict[str, Any]] = finetune,
 ) -> dict[str, Any]:
     """Makes all runs and writes OUT/summary.json.
 
@@ -86,6 +91,7 @@ def run_sweep(
         sweep: what varies.
         overwrite: replace the folder, finished or not.
         report: receives lines of progress.
+        train: makes one run: `finetune` or `distill`.
 
     Returns:
         The summary: `rows`, a dict for each combination with its settings, folder, runs, and mean and standard deviation of
@@ -106,7 +112,7 @@ def run_sweep(
             report(f"=== {folder.relative_to(out)} ===")
             one = dataclasses.replace(run, out=str(folder), seed=seed, **combination)
             try:
-                figures[str(folder.relative_to(out))] = _finished(one) or _trained(one, report)
+                figures[str(folder.relative_to(out))] = _finished(one) or _trained(one, report, train)
             except UnsavedError:
                 raise
             except InputError as error:  # which says something about its settings
@@ -207,10 +213,10 @@ def _finished(run: RunConfig) -> dict[str, float] | None:
     return _numbers(read_json(Path(run.out) / METRICS_FILE)["valid"])
 
 
-def _trained(run: RunConfig, report: Callable[[str], None]) -> dict[str, float]:
+def _trained(run: RunConfig, report: Callable[[str], None], train: Callable[..., dict[str, Any]]) -> dict[str, float]:
     """The figures of a run."""
     keras.backend.clear_session()  # the models of the runs before it
-    return _numbers(finetune(run, report=report)["valid"])
+    return _numbers(train(run, report=report)["valid"])
 
 
 def _worth(figures: Mapping[str, float], metric: str) -> float:

@@ -177,8 +177,7 @@ class SimilarityRun(RunConfig):
         self.check_range("max_score", 0.0, open_low=True)
         self.check_range("scale", 0.0, open_low=True)
         self.check_range("projection_dim", 1)
-        if (self.vectors is not None) != (self.loss == "vectors"):
-            raise InputError("--vectors FILE and --loss vectors go together")
+        self._check_vectors()
         if self.loss == "contrastive" and self.batch_size < 2:
             raise InputError(
                 "--batch-size: expected at least 2 for --loss contrastive, whose wrong answers are the others' texts"
@@ -194,6 +193,10 @@ class SimilarityRun(RunConfig):
             raise InputError(f"--positive-label goes with --loss contrastive, not with {self.loss}")
         if self.label_file is not None and self.loss != "softmax":
             raise InputError(f"--label-file goes with --loss softmax, not with {self.loss}")
+
+    def _check_vectors(self) -> None:
+        if (self.vectors is not None) != (self.loss == "vectors"):
+            raise InputError("--vectors FILE and --loss vectors go together")
 
 
 @dataclasses.dataclass(frozen=True)

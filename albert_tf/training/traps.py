@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from albert_tf.tasks.base import AlbertTask
-from albert_tf.training.recipes import find_recipe
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.tasks.finetune_task import TrainingRows
 
@@ -110,6 +109,8 @@ def _no_training(run: RunConfig, model: AlbertTask) -> str | None:
             "encoder and head begin with random weights (--from-scratch): expect far less than from a pretrained checkpoint "
             "(--from)"
         )
+    if run.starts_encoder_anew:
+        return None
     encoder = model.backbone.encoder
     norms = [block.norm for block in (*encoder.attention_blocks, *encoder.feed_forward_blocks)]
     if any(np.ptp(np.asarray(norm.gamma)) > 0 or np.ptp(np.asarray(norm.beta)) > 0 for norm in norms):
@@ -141,7 +142,7 @@ def _many_passes(run: RunConfig, examples: int) -> str | None:
 
 def _published_settings(run: RunConfig) -> str | None:
     glue = getattr(run, "glue", None)
-    if glue is None or run.recipe is not None or run.source is None or find_recipe(glue, run.task) is None:
+    if glue is None or run.recipe is not None or run.source is None or run.find_recipe(glue) is None:
         return None
     return f"there are published settings for {glue}: --recipe {glue.lower()}"
 
@@ -164,7 +165,7 @@ def _is_number(text: str) -> bool:
 def report_start(run: RunConfig, found: Sequence[str], report: Callable[[str], None]) -> None:
     """Reports the recipe of a run, with what it sets, and what was found."""
     if run.recipe is not None:
-        fields = find_recipe(run.recipe, run.task) or {}
+        fields = run.find_recipe(run.recipe) or {}
         values = ", ".join(f"{run.flag_name(name)} {_short(getattr(run, name))}" for name in fields)
         report(f"recipe {run.recipe}: {values}")
     for line in found:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from albert_tf.data.pipeline import Remade
 from albert_tf.inference.runner import Prepared
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.packing import Packed
@@ -18,11 +19,15 @@ class TrainingRows:
         rows: token ids and segment ids, `rows_per_example` for each example.
         targets: by the names that the model's `training_losses` takes.
         rows_per_example: rows that belong together, one after the other.
+        remade: makes of each batch what is trained on in its epoch; None for batches that stay as they are.
+        made_by: a checksum of what else the training goes by, such as a teacher's weights.
     """
 
     rows: list[Packed]
     targets: dict[str, Any]
     rows_per_example: int = 1
+    remade: Remade | None = None
+    made_by: str = ""
 
 
 class FinetuneTask(Protocol):
