@@ -67,6 +67,7 @@ class DistillationTraining(Training):
             cut_to_length(run, model)
         if self.teacher is not None and self.task.runs_in_steps:
             _check_inputs(self.run, model, self.teacher)
+            lesson_of(self.run, model, self.teacher).check(model.backbone.config, self.teacher.backbone.config)
         if not self.run.soft_weight and not self.run.hard:
             _freeze_head(model)
         return model
