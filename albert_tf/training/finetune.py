@@ -65,10 +65,7 @@ def train_task(
     run: RunConfig, begun: Callable[[], Training], *, overwrite: bool, report: Callable[[str], None]
 ) -> dict[str, Any]:
     """`finetune`, of whatever `begun` says, in the scope of the run's devices, is to be trained."""
-    if keras.backend.backend() != "tensorflow":
-        raise InputError(
-            "fine-tuning runs on Keras's TensorFlow backend; unset KERAS_BACKEND (pretrain runs on JAX too)"
-        )
+    _check_backend()
     if not overwrite and (figures := finished_before(run, report)) is not None:
         return figures
     check_out(run.out, overwrite=overwrite)
@@ -129,3 +126,10 @@ def train_task(
     write_run_folder(run, write_model, progress.history, summary, page, work, metric=task.metric, overwrite=overwrite)
     remove_work(work)
     return summary
+
+
+def _check_backend() -> None:
+    if keras.backend.backend() != "tensorflow":
+        raise InputError(
+            "fine-tuning runs on Keras's TensorFlow backend; unset KERAS_BACKEND (pretrain runs on JAX too)"
+        )
