@@ -73,23 +73,22 @@ def train_task(
     with devices.scope():
         training = begun()
     task = training.task
-    train_examples = task.read(run, run.train, report)
+    examples = task.read(run, run.train, report)
     valid_examples = None if run.valid is None else task.read(run, run.valid, report)
-    settings = task.head_settings(run, train_examples) | run.exit_settings
+    settings = task.head_settings(run, examples) | run.exit_settings
     keras.utils.set_random_seed(run.seed)
     with devices.scope():
         model = training.build(run, settings)
-    prepare = training.prepare
-    rows = task.training_rows(model, train_examples, prepare(model, train_examples), run.train)
+    rows = task.training_rows(model, examples, training.prepare(model, examples), run.train)
     valid = None
     if valid_examples is not None:
-        valid = Examples(valid_examples, prepare(model, valid_examples), str(run.valid))
+        valid = Examples(valid_examples, training.prepare(model, valid_examples), str(run.valid))
         # What evaluation would refuse after the first round is refused now.
         task.training_rows(model, valid.examples, valid.prepared, valid.source)
-    report(f"{len(train_examples)} training examples, {task.describe(model)}; {model.count_params():,} parameters")
+    report(f"{len(examples)} training examples, {task.describe(model)}; {model.count_params():,} parameters")
     if run.source is not None:
         report(training.origin(run, model))
-    found = traps(run, model, train_examples, rows)
+    found = traps(run, model, examples, rows)
     report_start(run, found, report)
     with devices.scope():
         choose_trained_parts(run, model.backbone)
@@ -106,7 +105,7 @@ def train_task(
     runner = RememberingRunner(best)
     metrics = validation_metrics(best, valid, runner) if valid else {}
     summary = {
-        "train_examples": len(train_examples),
+        "train_examples": len(examples),
         "parameters": best.count_params(),
         "trained_parameters": trained_parameters,
         "best_round": progress.best_round,
@@ -116,7 +115,7 @@ def train_task(
     if valid is not None:
         validated = Validated(pipeline_of(runner), valid.examples, valid.prepared, valid.source, metrics)
     page = finetune_page(
-        run, best, train_examples, validated, summary, progress, found, report, metric=task.metric, prepare=prepare
+        run, best, examples, validated, summary, progress, found, report, metric=task.metric, prepare=training.prepare
     )
 
     def write_model(folder: Path) -> None:
