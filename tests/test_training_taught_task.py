@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from tiny_data import TinyFiles
-from tiny_models import randomize
-from tiny_teachers import TEACHER_SHAPE, begun, save_teacher, student_run
+from tiny_teachers import begun, save_teacher, student_run
 
 from albert_tf.data.tables import read_examples
 from albert_tf.errors import InputError
 from albert_tf.tasks.classification import AlbertTextClassifier
 from albert_tf.tasks.distillation import LABELLED, TEACHER_OUTPUTS
-from albert_tf.training.distill_runs import DistillFillMaskRun, DistillMultiLabelRun, DistillRegressionRun
+from albert_tf.training.distill_runs import DistillMultiLabelRun, DistillRegressionRun
 
 
 @pytest.fixture(scope="module")
@@ -119,104 +118,3 @@ def test_varied_rows_are_answered_by_the_teacher_alone(teacher: Path, tiny_files
     assert np.abs(varied[1::3] - own).max() > 0.01
     again = begun(run)[2]
     assert again.rows == rows.rows and rows.made_by == plain.made_by != ""
-
-
-def test_words_that_a_masked_language_model_proposes(teacher: Path, tiny_files: TinyFiles, tmp_path: Path) -> None:
-    """Candidates are its most probable pieces in the word's place, by the pipeline that fills masks."""
-    from albert_tf.data.replacement import ReplacementRules, ReplacementVocabulary
-    from albert_tf.tasks.fill_mask import AlbertMaskedLM
-    from albert_tf.training.augmentation import masked_pieces
-
-    model = AlbertMaskedLM.from_pretrained(save_teacher(tmp_path / "mlm", "fill-mask", tiny_files))
-    rules = ReplacementRules(candidates=4)
-    tokenizer = model.required_tokenizer
-    words = ReplacementVocabulary(tokenizer.vocabulary, rules)
-    rows = tokenizer.encode_batch(["ice and snow and the fire", "sun"])
-    places = [(number, position) for number, (ids, _) in enumerate(rows) for position in words.words(ids)]
-    found = masked_pieces(model, words, rules)(rows, places)
-    for (row, position), candidates in zip(places, found, strict=True):
-        ids = list(rows[row][0])
-        ids[position] = tokenizer.vocabulary.mask_id
-        (outputs,) = model.run_rows([(ids, rows[row][1])])
-        probabilities = np.where(words.is_word, outputs["token_probabilities"][position], -1.0)
-        assert candidates.tolist() == np.argsort(-probabilities, kind="stable")[:4].tolist()
-    run = student_run(
-        tiny_files, teacher, tmp_path / "run", augment=1, augment_candidates=3, augment_from=str(tmp_path / "mlm")
-    )
-    assert len(begun(run)[2].rows) == 128
-
-
-def test_masks_are_drawn_anew_in_every_epoch(tiny_files: TinyFiles, texts: list[str], tmp_path: Path) -> None:
-    own = save_teacher(tmp_path / "teacher", "fill-mask", tiny_files)
-    plain = write_lines(tmp_path / "texts.txt", [*texts[:20], "", " "])
-    run = DistillFillMaskRun(out=str(tmp_path / "run"), train=str(plain), teacher=str(own), layers=1, max_length=32)
-    training, model, rows = begun(run)
-    assert len(rows.rows) == 20 and training.task.runs_in_steps
-    from albert_tf.data.pipeline import training_dataset
-
-    vocabulary = model.required_tokenizer.vocabulary
-
-    def batches(start: int, count: int) -> list[Any]:
-        dataset = training_dataset(
-            rows.rows,
-            rows.targets,
-            batch_size=5,
-            pad_id=vocabulary.pad_id,
-            seed=0,
-            start_step=start,
-            remade=rows.remade,
-        )
-        return list(dataset.take(count).as_numpy_iterator())
-
-    first = batches(0, 8)
-    seen: dict[tuple[int, ...], list[bytes]] = {}
-    for x, y in first:
-        predicted = y["labels"] >= 0
-        original = np.where(predicted, y["labels"], x["token_ids"])
-        assert (predicted <= (x["padding_mask"] == 1)).all() and predicted.any(axis=1).all()
-        assert not np.isin(original[predicted], [vocabulary.cls_id, vocabulary.sep_id]).any()
-        for ids, mask, masked in zip(original, x["padding_mask"], x["token_ids"], strict=True):
-            seen.setdefault(tuple(ids[mask == 1]), []).append(masked[mask == 1].tobytes())
-    assert sorted(seen) == sorted({tuple(ids) for ids, _ in rows.rows})
-    assert sum(len(set(masked)) == 2 for masked in seen.values()) > 10
-    for (x, y), (again_x, again_y) in zip(first[6:], batches(6, 2), strict=True):
-        np.testing.assert_array_equal(x["token_ids"], again_x["token_ids"])
-        np.testing.assert_array_equal(y["labels"], again_y["labels"])
-
-
-# === Weights of the teacher ===
-
-
-def test_a_student_with_fewer_passes_of_one_block_has_every_weight(teacher: Path, tiny_files: TinyFiles) -> None:
-    training, model, _ = begun(student_run(tiny_files, teacher, Path("out")))
-    wanted = {variable.path: np.asarray(variable) for variable in training.teacher.weights}
-    assert model.backbone.config == dataclasses.replace(TEACHER_SHAPE, num_layers=2) and not model.head_is_new
-    for variable in model.weights:
-        np.testing.assert_array_equal(np.asarray(variable), wanted[variable.path])
-    assert training.origin(training.run, model) == f"student: every weight from {teacher}"
-
-
-def test_layers_with_weights_of_their_own_are_those_they_stand_for(tiny_files: TinyFiles, tmp_path: Path) -> None:
-    from albert_tf.training.student import student_of
-
-    own = save_teacher(tmp_path / "teacher", "classification", tiny_files, shape={"sharing": "none", "num_layers": 4})
-    teacher = AlbertTextClassifier.from_pretrained(own)
-    student, new = student_of(teacher, {"num_layers": 2}, {}, {"labels": ["cold", "warm"]})
-    assert new == []
-    weights, wanted = ({v.path: np.asarray(v) for v in model.weights} for model in (student, teacher))
-    for half in ("attention", "feed_forward"):
-        for layer, place in ((0, 1), (1, 3)):
-            kernel = f"encoder/{half}_{{}}/output/kernel"
-            np.testing.assert_array_equal(weights[kernel.format(layer)], wanted[kernel.format(place)])
-
-
-def test_a_narrower_student_keeps_what_fits(teacher: Path) -> None:
-    from albert_tf.training.student import student_of
-
-    model = AlbertTextClassifier.from_pretrained(teacher)
-    randomize(model, 5)
-    student, new = student_of(model, {"hidden_dim": 12}, {}, {"labels": ["cold", "warm"]})
-    assert {name.partition("/")[0] for name in new} == {"embeddings", "encoder", "pooler", "classifier"}
-    kept = {v.path for v in student.weights} - set(new)
-    assert "embeddings/word_embedding/embeddings" in kept and "embeddings/projection/kernel" in new
-    assert student.head_is_new and student.pooler_is_new
