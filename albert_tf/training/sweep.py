@@ -82,7 +82,7 @@ def run_sweep(
     *,
     overwrite: bool = False,
     report: Callable[[str], None] = print,
-    train: Callable[..., dict[str, Any]] = finetune,
+    train: Callable[..., dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Makes all runs and writes OUT/summary.json.
 
@@ -91,7 +91,7 @@ def run_sweep(
         sweep: what varies.
         overwrite: replace the folder, finished or not.
         report: receives lines of progress.
-        train: makes one run: `finetune` or `distill`.
+        train: makes one run; None: `finetune`.
 
     Returns:
         The summary: `rows`, a dict for each combination with its settings, folder, runs, and mean and standard deviation of
@@ -112,7 +112,7 @@ def run_sweep(
             report(f"=== {folder.relative_to(out)} ===")
             one = dataclasses.replace(run, out=str(folder), seed=seed, **combination)
             try:
-                figures[str(folder.relative_to(out))] = _finished(one) or _trained(one, report, train)
+                figures[str(folder.relative_to(out))] = _finished(one) or _trained(one, report, train or finetune)
             except UnsavedError:
                 raise
             except InputError as error:  # which says something about its settings
