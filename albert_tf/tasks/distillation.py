@@ -123,7 +123,7 @@ class DistillationModel(AccumulatingModel):
         """Keras hook: the student's figures too."""
         return [*super().metrics, *(self.student.metrics if self.all_labelled else [])]
 
-    def training_outputs(self, x: Any) -> Any:
+    def training_outputs(self, x: Any, training: bool = True) -> Any:
         """`states` and `outputs` of student and teacher, as far as the lesson asks for them."""
         states = self.student.states(x, training=True)
         student = {"states": states, "outputs": self.student.outputs_of(states, x, training=True)}
