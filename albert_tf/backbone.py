@@ -10,6 +10,7 @@ from albert_tf.conversion.assign import assign, unfilled
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from albert_tf.errors import InputError
 from albert_tf.layers.configured import initial_matrices, matrix_initializer
+from albert_tf.layers.dense import Dense
 from albert_tf.layers.embeddings import AlbertEmbeddings
 from albert_tf.layers.encoder import AlbertEncoder
 from albert_tf.presets import load_checkpoint
@@ -53,9 +54,7 @@ class AlbertBackbone(keras.Model):
         embeddings = AlbertEmbeddings(config, dtype=policy, name="embeddings")
         encoder = AlbertEncoder(config, rematerialize=rematerialize, dtype=policy, name="encoder")
         initializer = matrix_initializer(config)
-        pooler_layer = keras.layers.Dense(
-            config.hidden_dim, "tanh", kernel_initializer=initializer, dtype=policy, name="pooler"
-        )
+        pooler_layer = Dense(config.hidden_dim, "tanh", kernel_initializer=initializer, dtype=policy, name="pooler")
 
         # === Functional model ===
         inputs = {

@@ -22,7 +22,7 @@ from albert_tf.layers.encoder import attention_bias
 from albert_tf.layers.passes import loop_plan
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.packing import Packed, pad_batch
-from export.integer_graph import IntegerEncoder, integer_weights, narrow_logits
+from export.integer_graph import IntegerEncoder, head_computed_by, integer_weights, narrow_logits
 from export.integer_weights import WeightBits, rewrite_weights, with_shared_buffers
 from export.quantization import Recipe
 from export.quiet import without_native_notes
@@ -99,7 +99,7 @@ def _convert_to_integers(
         return task.row_outputs(encode(token_ids, segment_ids, padding_mask), segment_ids, padding_mask)
 
     inputs = [pad_batch([row], tokenizer.vocabulary.pad_id, length=length) for row in rows]
-    with narrow_logits(task):
+    with narrow_logits(task), head_computed_by(encode, task):
         model = _converted(serve, recipe, length)
     return with_static_ranges(model, inputs, SIGNATURE, dense_bits=recipe.activation_bits or 16)
 

@@ -1,4 +1,4 @@
-"""The encoder as integers can compute it: the same function, in another order of operations.
+"""Encoder and head as integers can compute them: the same function, in another order of operations.
 
 Trained ALBERTs have a few channels that are tens of times larger than the others, so one scale for a whole tensor leaves
 the others nothing of 8 bits. Here only the dense layers compute in 8 bits. The residual stream, layer norms and softmax
@@ -19,24 +19,22 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.answer_head import AnswerHead
+from albert_tf.layers.channel_factors import channel_factors
 from albert_tf.layers.configured import activation_function
+from albert_tf.layers.dense import Dense
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.packing import Packed
 
 # Added to the scores of padding, and the logit of what can be no answer. -10000 would be the range of 16 bits, with nothing
 # left for the scores of tokens.
 PADDING_BIAS = -50.0
-# How much of an input channel's size the weights take over.
-SMOOTHING = 0.65
-# Channels smaller than this share of the largest are not enlarged further.
-_LEAST_CHANNEL = 0.01
 
 Weights = dict[str, np.ndarray]
 Record = Callable[[str, Any, Any], None]
 
 
 def integer_weights(task: AlbertTask, rows: Sequence[Packed]) -> Weights:
-    """The encoder's weights with factors around its dense layers, from how large channels become on `rows`."""
+    """The weights with factors around dense layers, from how large channels become on `rows`."""
     config = task.backbone.config
     weights = {path: np.asarray(w, np.float32) for path, w in task.named_weights().items()}
     for path in {f"encoder/attention_{attention}/query" for attention, _ in config.block_schedule}:
@@ -49,9 +47,11 @@ def integer_weights(task: AlbertTask, rows: Sequence[Packed]) -> Weights:
         known = largest.get(path, found)
         largest[path] = [np.maximum(a, b) for a, b in zip(known, found, strict=True)]
 
-    for token_ids, segment_ids in rows:
-        arrays = [tf.constant([values], tf.int32) for values in (token_ids, segment_ids, [1] * len(token_ids))]
-        IntegerEncoder(config, weights, record)(*arrays)
+    encode = IntegerEncoder(config, weights, record)
+    with head_computed_by(encode, task):
+        for token_ids, segment_ids in rows:
+            arrays = [tf.constant([values], tf.int32) for values in (token_ids, segment_ids, [1] * len(token_ids))]
+            task.row_outputs(encode(*arrays), *arrays[1:])
     for path, (inputs, outputs) in largest.items():
         weights |= _with_factors(path, weights, inputs, outputs)
     return weights
@@ -59,10 +59,7 @@ def integer_weights(task: AlbertTask, rows: Sequence[Packed]) -> Weights:
 
 def _with_factors(path: str, weights: Weights, inputs: np.ndarray, outputs: np.ndarray) -> Weights:
     kernel, bias = weights[f"{path}/kernel"], weights.get(f"{path}/bias")
-    rows = np.maximum(np.abs(kernel).max(1), 1e-5)
-    smooth = np.maximum(inputs, 1e-5) ** SMOOTHING / rows ** (1 - SMOOTHING)
-    smooth /= np.exp(np.log(smooth).mean())
-    size = np.maximum(outputs, max(_LEAST_CHANNEL * outputs.max(), 1e-6))
+    smooth, size = channel_factors(kernel, inputs, outputs)
     changed = {f"{path}/kernel": kernel * smooth[:, None] / size, f"{path}/in": 1 / smooth, f"{path}/out": size}
     if bias is not None:
         changed[f"{path}/bias"] = bias / size
@@ -81,6 +78,18 @@ def narrow_logits(task: AlbertTask) -> Iterator[None]:
     finally:
         for head, excluded in zip(heads, before, strict=True):
             head.excluded = excluded
+
+
+@contextlib.contextmanager
+def head_computed_by(encode: "IntegerEncoder", task: AlbertTask) -> Iterator[None]:
+    """Within it the dense layers of the task's head are computed as those of the encoder."""
+    for layer in task.head_layers:
+        layer.computation = encode.compute
+    try:
+        yield
+    finally:
+        for layer in task.head_layers:
+            layer.computation = None
 
 
 class IntegerEncoder:
@@ -115,6 +124,11 @@ class IntegerEncoder:
             expanded = self.activation(self._dense(f"{block}/intermediate", x))
             x = self._norm(x + self._dense(f"{block}/output", expanded), f"{block}/layer_norm")
         return x[None]
+
+    def compute(self, layer: Dense, inputs: Any, step: int, training: bool) -> Any:
+        """What a dense layer behind the encoder puts out before its activation; see `albert_tf.layers.dense`."""
+        outputs = self._dense(layer.path, tf.reshape(inputs, (-1, inputs.shape[-1])))
+        return tf.reshape(outputs, (*inputs.shape[:-1], layer.units))
 
     def _embed(self, token_ids: Any, segment_ids: Any, length: int) -> Any:
         config, path = self.config, "embeddings"

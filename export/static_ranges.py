@@ -13,11 +13,12 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from albert_tf.errors import InputError
+from albert_tf.layers import channel_factors
 from export.quiet import without_native_notes
 from export.tflite_metadata import packed
 
-# Other texts go beyond the ranges of those seen, and should not be cut off; 16 bits can spare two for it.
-HEADROOM = {8: 1.15, 16: 4.0}
+# For texts that go beyond the ranges of those seen; 16 bits can spare two for it.
+HEADROOM = {8: channel_factors.HEADROOM, 16: 4.0}
 # Probabilities of 16 bits are multiples of 1/32768, which is as much as a word of a vocabulary may have: those of more
 # classes than this are computed in floats.
 MOST_CLASSES = 1024

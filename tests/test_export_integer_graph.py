@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_exports import CONFIGS, new_classifier, random_inputs
+from tiny_exports import CONFIGS, keras_probabilities, new_classifier, random_inputs
 
-from export.integer_graph import IntegerEncoder, integer_weights
+from export.integer_graph import IntegerEncoder, head_computed_by, integer_weights
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -22,3 +22,19 @@ def test_the_encoder_in_another_order_is_the_same(name):
             )["sequence_output"]
             found = IntegerEncoder(CONFIGS[name], changed)(*inputs)
             np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", ["all", "words"])
+def test_the_head_has_factors_too_and_answers_as_before(name):
+    task = new_classifier(CONFIGS[name])
+    rows = [random_inputs(length, seed=length) for length in (5, 16)]
+    weights = integer_weights(task, rows)
+    assert {"pooler/in", "pooler/out", "classifier/in", "classifier/out"} <= weights.keys()
+    encode = IntegerEncoder(CONFIGS[name], weights)
+    for token_ids, segment_ids in rows:
+        inputs = [tf.constant([row], tf.int32) for row in (token_ids, segment_ids, [1] * len(token_ids))]
+        with head_computed_by(encode, task):
+            assert all(layer.computation == encode.compute for layer in (task.backbone.pooler, task.classifier))
+            found = task.row_outputs(encode(*inputs), *inputs[1:])["probabilities"]
+        np.testing.assert_allclose(found[0], keras_probabilities(task, token_ids, segment_ids), atol=1e-4)
+    assert task.backbone.pooler.computation is None

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from albert_tf.config import AlbertConfig
+from albert_tf.layers.dense import Dense
 
 _initial_matrices: contextvars.ContextVar[Callable[..., Any] | None] = contextvars.ContextVar(
     "initial_matrices", default=None
@@ -37,9 +38,9 @@ class ConfiguredLayer(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config = config
 
-    def dense(self, units: int, name: str, *, use_bias: bool = True) -> keras.layers.Dense:
+    def dense(self, units: int, name: str, *, use_bias: bool = True) -> Dense:
         """A dense layer with the published initialiser and this layer's precision."""
-        return keras.layers.Dense(
+        return Dense(
             units, use_bias=use_bias, kernel_initializer=self.initializer(), dtype=self.dtype_policy, name=name
         )
 

@@ -57,26 +57,27 @@ class AlbertEncoder(ConfiguredLayer):
         bias = attention_bias(padding_mask)
         depth = self.drawn_depth() if training and self.drawn_depth is not None else None
         outputs = []
-        for number in range(len(self.config.block_schedule)):
+        for step in range(len(self.config.block_schedule)):
             if depth is None:
-                x = self._step(number, x, bias, training)
+                x = self._step(step, x, bias, training)
             else:
-                is_run = number // self.config.num_inner_repetitions < depth
-                x = ops.cond(is_run, lambda x=x, n=number: self._step(n, x, bias, training), lambda x=x: x)
+                is_run = step // self.config.num_inner_repetitions < depth
+                x = ops.cond(is_run, lambda x=x, step=step: self._step(step, x, bias, training), lambda x=x: x)
             outputs.append(x)
         return outputs
 
-    def _step(self, number: int, x: Any, bias: Any, training: bool | None) -> Any:
+    def _step(self, step: int, x: Any, bias: Any, training: bool | None) -> Any:
         """One step of the schedule, (B, S, H) → (B, S, H)."""
-        attention_index, feed_forward_index = self.config.block_schedule[number]
+        attention_index, feed_forward_index = self.config.block_schedule[step]
         attention, feed_forward = self.attention_blocks[attention_index], self.feed_forward_blocks[feed_forward_index]
         if self.rematerialize and training:
             x = _recomputed(attention, x, bias, *attention.seeds(training))
             return _recomputed(feed_forward, x, *feed_forward.seeds(training))
         if self.masks is not None and not training:
-            head_mask, column_mask = self.masks(number)
-            return feed_forward(attention(x, bias, head_mask), column_mask)
-        return feed_forward(attention(x, bias, training=training), training=training)
+            head_mask, column_mask = self.masks(step)
+            return feed_forward(attention(x, bias, head_mask, step=step), column_mask, step=step)
+        x = attention(x, bias, training=training, step=step)
+        return feed_forward(x, training=training, step=step)
 
     def compute_output_shape(self, x_shape: Any, padding_mask_shape: Any) -> list[Any]:
         return [x_shape] * len(self.config.block_schedule)

@@ -20,6 +20,7 @@ from albert_tf.data.batching import sorted_batches
 from albert_tf.data.pipeline import SCALE
 from albert_tf.errors import InputError
 from albert_tf.inference.runner import Outputs
+from albert_tf.layers.dense import Dense
 from albert_tf.layers.low_rank import stored_weights
 from albert_tf.presets import load_checkpoint, load_tokenizer, save_preset
 from albert_tf.tasks.accumulation import refuse_weights
@@ -188,6 +189,12 @@ class AlbertTask(DepthModel):
             extra_files={"task.json": task},
             overwrite=overwrite,
         )
+
+    @property
+    def head_layers(self) -> list[Dense]:
+        """The dense layers behind the encoder; those of an `AnswerHead` are its own."""
+        pooler = [] if self.backbone.pooler is None else [self.backbone.pooler]
+        return pooler + [layer for layer in self.layers if isinstance(layer, Dense)]
 
     def named_weights(self) -> dict[str, Any]:
         """Every weight by its path, as in `albert_tf.parameters`."""

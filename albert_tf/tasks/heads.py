@@ -13,6 +13,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.data.schema import is_label
 from albert_tf.errors import InputError
 from albert_tf.inference.depth import ExitSettings
+from albert_tf.layers.dense import Dense
 from albert_tf.parameters import backbone_weight_shapes
 from albert_tf.tasks.depth import DepthModel, at_depth
 
@@ -68,7 +69,7 @@ def pooled_outputs(
 def head_dense(backbone: AlbertBackbone, outputs: int, name: str) -> keras.layers.Dense:
     """A head's dense layer. In float32 also under mixed precision: the loss is taken on its outputs."""
     initializer = keras.initializers.TruncatedNormal(stddev=backbone.config.initializer_range)
-    return keras.layers.Dense(outputs, kernel_initializer=initializer, dtype="float32", name=name)
+    return Dense(outputs, kernel_initializer=initializer, dtype="float32", name=name)
 
 
 def checked_dropout(rate: float) -> float:

@@ -20,6 +20,7 @@ from safetensors.numpy import save_file
 
 from albert_tf.errors import InputError
 from albert_tf.files import written_whole
+from albert_tf.training.quantization_aware import quantization_variables
 
 
 @dataclasses.dataclass
@@ -183,6 +184,7 @@ def _variables(model: keras.Model) -> dict[str, Any]:
     known = {id(variable) for variable in [*model.weights, *model.metrics_variables]}
     random_states = [variable for variable in model.variables if id(variable) not in known]
     named |= {f"random/{index}": variable for index, variable in enumerate(random_states)}
+    named |= quantization_variables(model)
     for index, variable in enumerate(model.optimizer.variables):
         named[f"optimizer/{index}/{variable.path.partition('/')[2]}"] = variable
     return named

@@ -17,6 +17,7 @@ from albert_tf.evaluation.remembering import RememberingRunner
 from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.training.distribution import open_devices
 from albert_tf.training.finetune_rounds import Examples, best_folder, train_rounds, validation_metrics
+from albert_tf.training.quantization_aware import quantize_in_training
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_folder import check_out, finished_before, remove_work, shared_work_folder, write_run_folder
 from albert_tf.training.run_page import finetune_page
@@ -90,12 +91,13 @@ def train_task(
         report(training.origin(run, model))
     found = traps(run, model, examples, rows)
     report_start(run, found, report)
+    if run.quantization_aware:
+        count = quantize_in_training(model, rows.rows, run.seed)
+        report(f"{count} dense layers are rounded to 8 bits in training and its validations")
     with devices.scope():
         choose_trained_parts(run, model.backbone)
         learner = training.learner(model)
-    trained_parameters = sum(math.prod(variable.shape) for variable in model.trainable_variables)
-    if trained_parameters < model.count_params():
-        report(f"{trained_parameters:,} parameters are trained")
+    trained_parameters = _trained_parameters(model, report)
 
     work = shared_work_folder(run, devices, overwrite=overwrite)
     progress = train_rounds(run, model, rows, valid, work, report, devices, learner)
@@ -132,3 +134,10 @@ def _check_backend() -> None:
         raise InputError(
             "fine-tuning runs on Keras's TensorFlow backend; unset KERAS_BACKEND (pretrain runs on JAX too)"
         )
+
+
+def _trained_parameters(model: AlbertTask, report: Callable[[str], None]) -> int:
+    count = sum(math.prod(variable.shape) for variable in model.trainable_variables)
+    if count < model.count_params():
+        report(f"{count:,} parameters are trained")
+    return count

@@ -80,6 +80,11 @@ class RunConfig(Settings):
         None, "confidence above, entropy or change below which a pass is settled (default 0.95, 0.2, 0.05)"
     )
     exit_heads: str = flag("shared", "one head for every pass, or a small one for each", choices=HEADS)
+    quantization_aware: bool = flag(
+        False,
+        "compute dense layers in training as a full-integer file (export --recipe int8) does in 8 bits; for a short last "
+        "training --from a fine-tuned run",
+    )
     patience: int | None = flag(None, "stop after so many validations that are not better; default: never")
     validate_every: int | None = flag(None, "steps between validations; default: once an epoch")
     # Of losses and errors the lowest value is the best, of others the highest.
@@ -115,6 +120,7 @@ class RunConfig(Settings):
         self.check_range("layer_decay", 0.0, 1.0, open_low=True, closed_high=True)
         self._check_combinations()
         self._check_exits()
+        self._check_quantization()
 
     def _check_combinations(self) -> None:
         if self.patience is not None and self.valid is None:
@@ -151,6 +157,21 @@ class RunConfig(Settings):
             raise InputError("--exit-threshold: --early-exit patience asks for equal labels alone; leave it out")
         if self.random_depth is not None:
             raise InputError("--early-exit trains every depth in each step already; leave --random-depth out")
+
+    def _check_quantization(self) -> None:
+        if not self.quantization_aware:
+            return
+        reasons = {
+            "from_scratch": (self.from_scratch is not None, "ranges of 8 bits are those of trained weights"),
+            "precision": (self.precision != "float32", "what is rounded to 8 bits must be exact before"),
+            "random_depth": (self.random_depth is not None, "a full-integer file makes all passes"),
+            "early_exit": (self.early_exit is not None, "a full-integer file makes all passes"),
+            "rematerialize": (self.rematerialize, "a layer that is computed twice would move its ranges twice"),
+            "strategy": (self.strategy != "one", "ranges are those of one device's batches"),
+        }
+        for name, (is_given, reason) in reasons.items():
+            if is_given:
+                raise InputError(f"--quantization-aware does not go with {self.flag_name(name)}: {reason}")
 
     @property
     def exit_settings(self) -> dict[str, Any]:
