@@ -1,6 +1,6 @@
 """Full-integer files (recipe int8) after training and after quantisation-aware training, on SST-2.
 
-    python benchmarks/quantization_aware.py --data DATA --run RUN --json quantization_aware.json
+    python benchmarks/quantization_aware.py --data DATA --from RUN --json quantization_aware.json
 
 RUN is fine-tuned on SST-2. It is exported as it is, and after some more training of two kinds: plain, and with
 `--quantization-aware`; both see the same batches in the same order. Each file is compared with the float model that it
@@ -22,7 +22,9 @@ KINDS: dict[str, tuple[str, ...]] = {"more training": (), "quantisation-aware": 
 
 def main() -> None:
     parser = common.parser(__doc__)
-    parser.add_argument("--run", type=Path, required=True, help="a classifier's run folder, fine-tuned on SST-2")
+    parser.add_argument(
+        "--from", dest="run", type=Path, required=True, help="a classifier's run folder, fine-tuned on SST-2"
+    )
     parser.add_argument("--seeds", default="0,1,2", help="seeds of the added training, with commas (default 0,1,2)")
     parser.add_argument("--steps", type=int, default=300, help="updates of the added training (default 300)")
     parser.add_argument("--learning-rate", type=float, default=2e-5, help="default 2e-5")

@@ -57,7 +57,7 @@ def quantization_variables(model: keras.Model) -> dict[str, Any]:
     """What `quantize_in_training` added to a model, by name: state of a training, and no weights."""
     if not isinstance(model, AlbertTask):
         return {}
-    named = {}
+    named: dict[str, Any] = {}
     for layer in _quantized_layers(model):
         if isinstance(layer.computation, FakeQuantization):
             named |= {f"{layer.path}/{name}": variable for name, variable in layer.computation.variables.items()}
