@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_exports import CONFIGS, keras_probabilities, new_classifier, random_inputs
+from tiny_exports import BASE, CONFIGS, keras_probabilities, new_classifier, random_inputs
+from tiny_tasks import tiny_task
 
 from export.integer_graph import IntegerEncoder, head_computed_by, integer_weights
 
@@ -38,3 +39,20 @@ def test_the_head_has_factors_too_and_answers_as_before(name):
             found = task.row_outputs(encode(*inputs), *inputs[1:])["probabilities"]
         np.testing.assert_allclose(found[0], keras_probabilities(task, token_ids, segment_ids), atol=1e-4)
     assert task.backbone.pooler.computation is None
+
+
+@pytest.mark.parametrize(
+    "name", ["tagging", "similarity", "multi-label", "multiple-choice", "fill-mask", "question-answering"]
+)
+def test_every_head_answers_as_before(name):
+    task = tiny_task(name)
+    row = random_inputs(12)
+    encode = IntegerEncoder(BASE, integer_weights(task, [row]))
+    inputs = [tf.constant([values], tf.int32) for values in (*row, [1] * 12)]
+    x = encode(*inputs)
+    wanted = task.row_outputs(x, *inputs[1:])
+    with head_computed_by(encode, task):
+        found = task.row_outputs(x, *inputs[1:])
+    assert found.keys() == wanted.keys()
+    for output, values in found.items():
+        np.testing.assert_allclose(values, wanted[output], rtol=1e-3, atol=1e-3, err_msg=output)

@@ -15,6 +15,7 @@ from albert_tf.errors import InputError
 from albert_tf.evaluation.html_tasks import Validated
 from albert_tf.evaluation.remembering import RememberingRunner
 from albert_tf.inference.pipelines import pipeline_of
+from albert_tf.tasks.base import AlbertTask
 from albert_tf.training.distribution import open_devices
 from albert_tf.training.finetune_rounds import Examples, best_folder, train_rounds, validation_metrics
 from albert_tf.training.quantization_aware import quantize_in_training
