@@ -93,8 +93,7 @@ def train_task(
     found = traps(run, model, examples, rows)
     report_start(run, found, report)
     if run.quantization_aware:
-        count = quantize_in_training(model, rows.rows, run.seed)
-        report(f"{count} dense layers are rounded to 8 bits in training and its validations")
+        quantize_in_training(model, rows.rows, run.seed, report)
     with devices.scope():
         choose_trained_parts(run, model.backbone)
         learner = training.learner(model)

@@ -4,6 +4,7 @@ Of the encoder, pooler and head; what the file computes in 16 bits (residual str
 as it is, and so are the parts of a question answering head.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -21,7 +22,9 @@ _ROWS = 256  # from which the first ranges are taken
 _BATCH_SIZE = 16
 
 
-def quantize_in_training(model: AlbertTask, rows: list[Packed], seed: int) -> int:
+def quantize_in_training(
+    model: AlbertTask, rows: list[Packed], seed: int, report: Callable[[str], None] = print
+) -> int:
     """Makes a model's dense layers compute as in a full-integer file from now on, in training and in evaluation.
 
     The first ranges, and the factors of channels, are those of some of the training rows, drawn by `seed`. Weights and
@@ -42,15 +45,10 @@ def quantize_in_training(model: AlbertTask, rows: list[Packed], seed: int) -> in
         sequence_output = model.backbone(batch, training=False)["sequence_output"]
         model.row_outputs(sequence_output, batch[SEGMENT_IDS], batch[PADDING_MASK])
     for layer, channels in found.items():  # some are for training alone, and in no file
-        layer.computation = (
-            FakeQuantization(
-                layer,
-                channels,
-            )
-            if channels.found
-            else None
-        )
-    return sum(layer.computation is not None for layer in layers)
+        layer.computation = FakeQuantization(layer, channels) if channels.found else None
+    count = sum(layer.computation is not None for layer in layers)
+    report(f"{count} dense layers are rounded to 8 bits in training and its validations")
+    return count
 
 
 def quantization_variables(model: keras.Model) -> dict[str, Any]:
