@@ -23,6 +23,7 @@ from albert_tf.cli import (
     prune,
     tokenizer_check,
     train_vocab,
+    tune_device,
     web,
 )
 from albert_tf.cli.guard import runs_tflite, watched
@@ -43,6 +44,7 @@ COMMANDS = (
     evaluate,
     predict,
     prune,
+    tune_device,
     export,
     inspect,
     web,

@@ -65,7 +65,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--keep-shares",
-        type=_shares,
+        type=shares,
         metavar="S,S,…",
         help="the sensitivity table has every combination of these shares of heads and of columns (default 1,0.75,0.5,0.25)",
     )
@@ -207,11 +207,12 @@ def _number_or_share(text: str) -> int | float:
     return share
 
 
-def _shares(text: str) -> tuple[float, ...]:
+def shares(text: str) -> tuple[float, ...]:
+    """Shares of what is kept, from "1,0.75,0.5"."""
     try:
-        shares = tuple(float(part) for part in text.split(","))
+        found = tuple(float(part) for part in text.split(","))
     except ValueError:
-        shares = ()
-    if not shares or not all(0 < share <= 1 for share in shares):
+        found = ()
+    if not found or not all(0 < share <= 1 for share in found):
         raise argparse.ArgumentTypeError(f"expected shares above 0 and at most 1, with commas between; got {text!r}")
-    return shares
+    return found

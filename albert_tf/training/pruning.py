@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,32 @@ def prune(
     return pruned, record
 
 
+def pruned_shapes(
+    checkpoint: Checkpoint,
+    shares: Sequence[float],
+    data: tuple[list[Any], str],
+    *,
+    most_examples: int,
+    report: Callable[[str], None] = print,
+) -> Iterator[tuple[tuple[int, int], Checkpoint]]:
+    """For every combination of shares of heads and of columns, the numbers that are kept and the narrower checkpoint; the
+    most important ones are kept, by gradients on labelled examples.
+
+    Args:
+        checkpoint: a task's.
+        shares: above 0, at most 1; where both are 1, nothing is removed, and nothing is given.
+        data: labelled examples and their file.
+        most_examples: of them no more are gone through, evenly taken.
+        report: receives lines of progress.
+    """
+    config = checkpoint.config
+    importance = _importance(checkpoint, "gradient", _prepared(checkpoint, data, most_examples), report)
+    for heads in _grid(shares, config.num_heads):
+        for columns in _grid(shares, config.intermediate_dim):
+            if (heads, columns) != (config.num_heads, config.intermediate_dim):
+                yield (heads, columns), narrowed(checkpoint, importance.best(heads, columns))
+
+
 def wanted_shape(config: AlbertConfig, request: PruneRequest) -> tuple[int, int]:
     """How many heads and columns a block keeps.
 
@@ -155,7 +181,7 @@ def write_pruned(checkpoint: Checkpoint, record: Mapping[str, Any], out: str | P
         if "valid" in record:
             write_json(folder / METRICS_FILE, {"parameters": record["after"]["parameters"], "valid": record["valid"]})
         if checkpoint.task is not None and checkpoint.task["task"] in TASKS:
-            TASKS[_task_of(checkpoint)].write(folder, _model(checkpoint), record.get("valid", {}))
+            TASKS[_task_of(checkpoint)].write(folder, model_of(checkpoint), record.get("valid", {}))
         files = {path.name: path.read_bytes() for path in folder.iterdir()}
     tokenizer = load_tokenizer(checkpoint)
     save_preset(out, checkpoint.config, checkpoint.weights, tokenizer, extra_files=files, overwrite=overwrite)
@@ -183,7 +209,8 @@ def _task_of(checkpoint: Checkpoint) -> str:
     return task
 
 
-def _model(checkpoint: Checkpoint) -> AlbertTask:
+def model_of(checkpoint: Checkpoint) -> AlbertTask:
+    """The fine-tuned model in a checkpoint, which keeps its weights."""
     copied = dataclasses.replace(checkpoint, weights=dict(checkpoint.weights))  # a model takes the weights out of it
     return TASKS[_task_of(checkpoint)].model_class.from_checkpoint(copied)
 
@@ -195,7 +222,7 @@ def _prepared(checkpoint: Checkpoint, given: tuple[list[Any], str] | None, most:
     examples, source = given
     if most is not None:
         examples = [examples[place] for place in spread(len(examples), most)]
-    return Examples(examples, pipeline_of(_model(checkpoint)).prepare(examples), source)
+    return Examples(examples, pipeline_of(model_of(checkpoint)).prepare(examples), source)
 
 
 def _importance(
@@ -207,7 +234,7 @@ def _importance(
         raise InputError(
             "--importance gradient needs labelled texts: give --data FILE, or --importance magnitude, which needs none"
         )
-    model, task = _model(checkpoint), TASKS[_task_of(checkpoint)]
+    model, task = model_of(checkpoint), TASKS[_task_of(checkpoint)]
     report(f"gradients of {len(data.examples):,} examples of {data.source}")
     return gradient_importance(model, task.training_rows(model, data.examples, data.prepared, data.source))
 
@@ -225,7 +252,7 @@ def _validated(
     task = _task_of(checkpoint)
 
     def metrics(found: Checkpoint) -> dict[str, Any]:
-        return EVALUATIONS[task](pipeline_of(_model(found)), valid.examples, valid.prepared, valid.source)
+        return EVALUATIONS[task](pipeline_of(model_of(found)), valid.examples, valid.prepared, valid.source)
 
     before = metrics(checkpoint)
     (known,) = (run.metrics for run, _ in RUNS if run.task == task)
