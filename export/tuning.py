@@ -204,16 +204,16 @@ def open_file(
     Raises:
         ExportError: the file is not one that `export_tflite` writes.
     """
-    examples = {} if checked_on is None else {"examples": checked_on.examples, "source": checked_on.source}
     report = export_tflite(
         plan.model(),
         path,
         recipe=plan.recipe,
         adaptive=plan.adaptive,
         exits=plan.exits if plan.adaptive == EXITS else None,
+        examples=None if checked_on is None else checked_on.examples,
+        source="examples" if checked_on is None else checked_on.source,
         measure=checked_on is not None,
         force=force,
-        **examples,
     )
     found = measure(path, CHECK_TEXTS[:1], repeats=1, lengths=[longest])
     return OpenFile(path, TFLiteRunner(path), found.memory_growth_bytes - found.tokenizer_growth_bytes, report)

@@ -26,26 +26,27 @@ _CHARTS = (
 
 def tried_rows(tried: Tried, request: TuneRequest) -> list[tuple[str, ...]]:
     """A row of `COLUMNS` for each candidate, from the most accurate on, of those the fastest first."""
-    front = dict(zip((one.candidate for one in tried.figures), on_front(tried.figures), strict=True))
-    rows = []
-    for one in sorted(tried.figures, key=lambda one: (-one.value, one.latency_ratio)):
-        rows.append(
-            (
-                one.candidate.name,
-                f"{one.value:.4f}",
-                f"{one.points_lost:+.2f}",
-                f"{one.latency_ms:.2f}",
-                f"{one.latency_ratio:.3f}",
-                f"{one.mean_passes:.2f}",
-                f"{one.size_bytes / _MEGABYTE:.2f}",
-                f"{one.memory_bytes / _MEGABYTE:.1f}",
-                "yes" if front[one.candidate] else "",
-                "misses " + ", ".join(told.split()[0] for told in found)
-                if (found := request.bounds.excesses(one))
-                else "keeps all",
-            )
-        )
-    return rows
+    both = zip(tried.figures, on_front(tried.figures), strict=True)
+    return [
+        _row(one, front, list(request.bounds.excesses(one)))
+        for one, front in sorted(both, key=lambda pair: (-pair[0].value, pair[0].latency_ratio))
+    ]
+
+
+def _row(one: Figures, front: bool, excesses: list[str]) -> tuple[str, ...]:
+    return (
+        one.candidate.name,
+        f"{one.value:.4f}",
+        f"{one.points_lost:+.2f}",
+        f"{one.latency_ms:.2f}",
+        f"{one.latency_ratio:.3f}",
+        f"{one.mean_passes:.2f}",
+        f"{one.size_bytes / _MEGABYTE:.2f}",
+        f"{one.memory_bytes / _MEGABYTE:.1f}",
+        "yes" if front else "",
+        # Of "size 7,000,000 bytes, at most 6,000,000" the first word.
+        f"misses {', '.join(told.split()[0] for told in excesses)}" if excesses else "keeps all",
+    )
 
 
 def on_front(figures: Sequence[Figures]) -> list[bool]:
