@@ -12,7 +12,15 @@ from tiny_tasks import EXAMPLES, tiny_task
 from albert_tf.errors import InputError
 from albert_tf.evaluation.evaluate import evaluate
 from albert_tf.presets import load_checkpoint
-from albert_tf.training.pruning import PruneRequest, _without_head, prune, wanted_shape, write_pruned
+from albert_tf.training.pruning import (
+    PruneRequest,
+    _without_head,
+    model_of,
+    prune,
+    pruned_shapes,
+    wanted_shape,
+    write_pruned,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +70,22 @@ def test_a_head_left_out_is_a_head_masked(tmp_path: Path) -> None:
     model = type(task).from_checkpoint(silenced)
     np.testing.assert_allclose(model(inputs, training=False), expected, rtol=0, atol=1e-6)
     assert np.abs(expected - np.asarray(task(inputs, training=False))).max() > 1e-3
+
+
+def test_narrower_checkpoints_are_those_of_prune(tmp_path: Path) -> None:
+    task, examples = tiny_task("classification"), EXAMPLES["classification"][1]
+    task.save_pretrained(tmp_path / "run")
+    checkpoint = load_checkpoint(tmp_path / "run")
+    whole = {name: weight.copy() for name, weight in checkpoint.weights.items()}
+    data, lines = (examples, "examples"), list[str]()
+    found = dict(pruned_shapes(checkpoint, (1.0, 0.5), data, most_examples=10, report=lines.append))
+    assert list(found) == [(4, 32), (2, 64), (2, 32)] and lines == ["gradients of 2 examples of examples"]
+    for (heads, columns), narrower in found.items():
+        request = PruneRequest(heads=heads if heads < 4 else None, columns=columns if columns < 64 else None, data=data)
+        expected, _ = prune(checkpoint, request, stored_bytes=lambda name, shape: 1.0, report=lambda line: None)
+        assert narrower.config == expected.config
+        for name, weight in expected.weights.items():
+            np.testing.assert_array_equal(narrower.weights[name], weight)
+        assert model_of(narrower).count_params() == sum(weight.size for weight in expected.weights.values())
+    # Models take weights out of a checkpoint; these stay whole.
+    assert checkpoint.weights.keys() == whole.keys()

@@ -30,8 +30,8 @@ def add_parser(subparsers: Any) -> None:
         help="find the recipe, depth and early exit that keep bounds of size, latency and accuracy",
         description="Export a run in several recipes, with fewer passes, early exits and fewer heads and columns, measure "
         "each on a labelled file, and write the file that keeps the bounds, with its report and charts beside it. "
-        "Everything is compared with the plain dynamic_int8 file, all passes. Nothing is trained. Where no file keeps "
-        "the bounds, none is written (exit code 1).",
+        "Everything is compared with the plain dynamic_int8 file, all passes, which is a candidate too. Nothing is trained. "
+        "Where no file keeps the bounds, none is written (exit code 1).",
         epilog="example: albert-tf tune-device runs/sst2 --valid dev.tsv --max-size 6MB --max-latency-ratio 0.5 "
         "--max-drop 1.0 --out sst2.tflite",
     )
@@ -84,7 +84,8 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--metric",
-        help="the figure of --valid that counts: one of those that finetune --best-metric takes (default: the task's own)",
+        help="the figure that counts: one of those of finetune --best-metric of which more is better (default: the task's "
+        "own)",
     )
 
 
