@@ -16,9 +16,8 @@ from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.inference.question_answering import FoundAnswer
 from albert_tf.inference.runner import Outputs, Prepared, Runner, finite_outputs
 from albert_tf.inference.tagging import Tagged
-from albert_tf.tokenization.packing import Packed
-from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from export.comparison import spread
+from export.recorded import Recorded
 from export.runtime import TFLiteRunner
 from export.web.answers import ASKING, Fields, prepared_form
 from export.web.examples import example_texts
@@ -148,30 +147,6 @@ def _entry_differences(runner: TFLiteRunner, entry: Mapping[str, Any], tolerance
     if entry["clear"] and not _same_answer(found, entry["answer"]):
         lines.append(f"answers {_short(found)}, golden says {_short(entry['answer'])}")
     return lines
-
-
-class Recorded:
-    """A runner that puts out what was recorded: decoding alone.
-
-    Args:
-        runner: of the same model.
-        outputs: of each row that will be asked for.
-    """
-
-    def __init__(self, runner: TFLiteRunner, outputs: Sequence[Outputs]) -> None:
-        self.task = runner.task
-        self._runner, self._outputs = runner, outputs
-
-    @property
-    def task_settings(self) -> dict[str, Any]:
-        return self._runner.task_settings
-
-    @property
-    def required_tokenizer(self) -> AlbertTokenizer:
-        return self._runner.tokenizer
-
-    def run_rows(self, rows: Sequence[Packed]) -> list[Outputs]:
-        return list(self._outputs)
 
 
 def answer_of(runner: TFLiteRunner, prepared: Prepared, outputs: Sequence[Outputs]) -> Any:

@@ -13,6 +13,7 @@ from albert_tf.inference.runner import Prepared
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.training.task_runs import RUNS
 from export.measurement import measure
+from export.recorded import Recorded
 from export.runtime import TFLiteRunner
 from export.tflite import export_tflite
 from export.tuning_candidates import (
@@ -23,8 +24,8 @@ from export.tuning_candidates import (
     reference_candidate,
     single_file,
 )
-from export.tuning_choice import PREFERENCES, Bounds, Candidate, Figures, by_preference, nothing_fits
-from export.tuning_turns import Ran, Recorded, Turn, run_in_turns
+from export.tuning_choice import PREFERENCES, Bounds, Candidate, Figures, by_preference, in_words, nothing_fits
+from export.tuning_turns import Ran, Turn, run_in_turns
 from export.validation import CHECK_TEXTS, ExportError, ExportReport
 
 
@@ -185,7 +186,7 @@ def make_chosen(
         if not (excesses := bounds.excesses(figures)):
             return Chosen(path, figures, file.report)
         missed.append(figures)
-        report(f"{candidate.name}: not taken, as its own file has {'; '.join(excesses)}")
+        report(f"{candidate.name}: not taken, as its own file has {in_words(excesses)}")
     raise nothing_fits(missed, bounds, left_out)
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from albert_tf.errors import CheckError
 from albert_tf.inference.depth import ExitSettings
@@ -65,6 +65,19 @@ class Figures:
 
 
 @dataclasses.dataclass(frozen=True)
+class Excess:
+    """How a figure misses its bound.
+
+    Attributes:
+        told: in words.
+        share: by which share of the bound; of a drop, of one point where the bound is less.
+    """
+
+    told: str
+    share: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Bounds:
     """What a file must keep; None for no bound.
 
@@ -78,20 +91,27 @@ class Bounds:
     max_latency_ratio: float | None = None
     max_drop: float | None = 1.0
 
-    def excesses(self, figures: Figures) -> dict[str, float]:
-        """What is missed, in words → by which share of the bound (of a drop: of one point, where the bound is less)."""
+    def excesses(self, figures: Figures) -> dict[str, Excess]:
+        """The bounds that are missed, by what they are of: size, latency, drop."""
         found = {}
-        if self.max_size is not None and not figures.size_bytes <= self.max_size:
-            told = f"size {figures.size_bytes:,} bytes, at most {self.max_size:,}"
-            found[told] = figures.size_bytes / self.max_size - 1
-        if self.max_latency_ratio is not None and not figures.latency_ratio <= self.max_latency_ratio:
-            told = f"latency ratio {figures.latency_ratio:.3f}, at most {self.max_latency_ratio:g}"
-            found[told] = figures.latency_ratio / self.max_latency_ratio - 1
-        # A point lost of figures such as 0.93 - 0.92 is a little more than one.
-        if self.max_drop is not None and not figures.points_lost <= self.max_drop + 1e-9:
-            told = f"drop {figures.points_lost:.2f} points, at most {self.max_drop:g}"
-            found[told] = (figures.points_lost - self.max_drop) / max(self.max_drop, 1.0)
+        size, ratio, drop = self.max_size, self.max_latency_ratio, self.max_drop
+        # Written so that a NaN misses them too.
+        if size is not None and not figures.size_bytes <= size:
+            told = f"size {figures.size_bytes:,} bytes, at most {size:,}"
+            found["size"] = Excess(told, figures.size_bytes / size - 1)
+        if ratio is not None and not figures.latency_ratio <= ratio:
+            told = f"latency ratio {figures.latency_ratio:.3f}, at most {ratio:g}"
+            found["latency"] = Excess(told, figures.latency_ratio / ratio - 1)
+        # 100 · (0.93 - 0.92) is a little more than one point.
+        if drop is not None and not figures.points_lost <= drop + 1e-9:
+            told = f"drop {figures.points_lost:.2f} points, at most {drop:g}"
+            found["drop"] = Excess(told, (figures.points_lost - drop) / max(drop, 1.0))
         return found
+
+
+def in_words(excesses: Mapping[str, Excess]) -> str:
+    """What is missed, on one line."""
+    return ", ".join(excess.told for excess in excesses.values())
 
 
 def pareto_front(costs: Sequence[Sequence[float]]) -> list[bool]:
@@ -135,12 +155,12 @@ def nothing_fits(tried: Sequence[Figures], bounds: Bounds, left_out: dict[str, s
     """
 
     def distance(one: Figures) -> tuple[int, float]:
-        excesses = bounds.excesses(one)
-        return len(excesses), math.fsum(excesses.values())
+        excesses = bounds.excesses(one).values()
+        return len(excesses), math.fsum(excess.share for excess in excesses)
 
     missing = [one for one in tried if bounds.excesses(one)]
     nearest = sorted(missing, key=distance)[:_NEAREST]
-    told = "; ".join(f"{one.candidate.name} ({', '.join(bounds.excesses(one))})" for one in nearest)
+    told = "; ".join(f"{one.candidate.name} ({in_words(bounds.excesses(one))})" for one in nearest)
     more = ""
     if left_out:
         name, reason = next(iter(left_out.items()))

@@ -12,40 +12,49 @@ from export.tuning_choice import Figures, pareto_front
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from rich.table import Table
 
-COLUMNS = ("candidate", "metric", "lost", "ms", "ratio", "passes", "MB", "memory MB", "front", "bounds")
 _MEGABYTE = 1e6
 _OTHER_COLOR = "#8a9099"
 # Title, and what is drawn to the right.
 _CHARTS = (
-    ("latency, ms", "latency_ms", 1.0),
+    ("latency, ratio to the reference", "latency_ratio", 1.0),
     ("size, MB", "size_bytes", _MEGABYTE),
     ("memory, MB", "memory_bytes", _MEGABYTE),
 )
 
 
-def tried_rows(tried: Tried, request: TuneRequest) -> list[tuple[str, ...]]:
-    """A row of `COLUMNS` for each candidate, from the most accurate on, of those the fastest first."""
+def tried_table(tried: Tried, request: TuneRequest) -> "Table":
+    """A row for each candidate, from the most accurate on, of those the fastest first."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=Text(f"{request.source}, {len(request.examples):,} examples; * on the Pareto front, ! misses a bound"),
+        title_justify="left",
+        box=None,
+        padding=(0, 2, 0, 0),
+    )
+    table.add_column("candidate", overflow="fold")
+    for header in (tried.metric.replace("_", " "), "lost", "ms", "ratio", "passes", "MB", "memory"):
+        table.add_column(Text(header), justify="right", no_wrap=True)
     both = zip(tried.figures, on_front(tried.figures), strict=True)
-    return [
-        _row(one, front, list(request.bounds.excesses(one)))
-        for one, front in sorted(both, key=lambda pair: (-pair[0].value, pair[0].latency_ratio))
-    ]
+    for one, front in sorted(both, key=lambda pair: (-pair[0].value, pair[0].latency_ratio)):
+        table.add_row(*(Text(cell) for cell in _cells(one, front, request)))
+    return table
 
 
-def _row(one: Figures, front: bool, excesses: list[str]) -> tuple[str, ...]:
+def _cells(one: Figures, front: bool, request: TuneRequest) -> tuple[str, ...]:
+    missed = {name: "!" for name in request.bounds.excesses(one)}
     return (
-        one.candidate.name,
+        f"{'*' if front else ' '} {one.candidate.name}",
         f"{one.value:.4f}",
-        f"{one.points_lost:+.2f}",
+        f"{one.points_lost:+.2f}{missed.get('drop', ' ')}",
         f"{one.latency_ms:.2f}",
-        f"{one.latency_ratio:.3f}",
+        f"{one.latency_ratio:.3f}{missed.get('latency', ' ')}",
         f"{one.mean_passes:.2f}",
-        f"{one.size_bytes / _MEGABYTE:.2f}",
+        f"{one.size_bytes / _MEGABYTE:.2f}{missed.get('size', ' ')}",
         f"{one.memory_bytes / _MEGABYTE:.1f}",
-        "yes" if front else "",
-        # Of "size 7,000,000 bytes, at most 6,000,000" the first word.
-        f"misses {', '.join(told.split()[0] for told in excesses)}" if excesses else "keeps all",
     )
 
 
@@ -66,7 +75,8 @@ def tuning_record(tried: Tried, request: TuneRequest, chosen: Chosen) -> dict[st
         "reference": tried.reference.candidate.name,
         "chosen": dataclasses.asdict(chosen.figures),
         "candidates": [
-            dataclasses.asdict(one) | {"pareto": front, "misses": list(bounds.excesses(one))}
+            dataclasses.asdict(one)
+            | {"pareto": front, "misses": [excess.told for excess in bounds.excesses(one).values()]}
             for one, front in zip(tried.figures, on_front(tried.figures), strict=True)
         ],
         "left_out": tried.left_out,
@@ -83,11 +93,11 @@ def plot_tried(tried: Tried, chosen: Chosen, path: str | Path, *, overwrite: boo
     from matplotlib.figure import Figure
 
     with quiet_font_search():
-        figure = Figure(figsize=(13.2, 4.0), layout="constrained")
+        figure = Figure(figsize=(13.2, 4.4), layout="constrained")
         for axes, (title, field, unit) in zip(figure.subplots(1, len(_CHARTS)), _CHARTS, strict=True):
             _draw(axes, tried, chosen, field, unit)
             axes.set(xlabel=title, ylabel=tried.metric.replace("_", " "))
-        figure.axes[0].legend(frameon=False, loc="lower right", fontsize=8)
+        figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     save_figure(figure, path, overwrite=overwrite)
 
 

@@ -4,14 +4,12 @@ all of them see the same machine."""
 import dataclasses
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from albert_tf.inference.depth import DEPTH, DepthChoice
-from albert_tf.inference.runner import Outputs, Runner
+from albert_tf.inference.runner import Outputs
 from albert_tf.tokenization.packing import Packed
-from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from export.runtime import TFLiteRunner
 
 
@@ -38,25 +36,6 @@ class Ran:
     def mean_passes(self, num_passes: int) -> float:
         """Passes in the mean; of a model that does not say, those it always makes."""
         return float(np.mean([int(row.get(DEPTH, num_passes)) for row in self.outputs]))
-
-
-class Recorded:
-    """Gives the outputs that were recorded for a list of rows; see `Runner`."""
-
-    def __init__(self, runner: Runner, outputs: list[Outputs]) -> None:
-        self.task = runner.task
-        self._runner, self._outputs = runner, outputs
-
-    @property
-    def task_settings(self) -> dict[str, Any]:
-        return self._runner.task_settings
-
-    @property
-    def required_tokenizer(self) -> AlbertTokenizer:
-        return self._runner.required_tokenizer
-
-    def run_rows(self, rows: Sequence[Packed]) -> list[Outputs]:
-        return self._outputs
 
 
 def run_in_turns(turns: Sequence[Turn], rows: Sequence[Packed]) -> list[Ran]:

@@ -67,9 +67,7 @@ def test_narrower_models_say_so() -> None:
     assert plans[0].model() is narrow and plans[0].served[0][0].shape == (3, 52)
 
 
-@pytest.mark.parametrize(
-    ("name", "recipe"), [("all", "float32"), ("all", "dynamic_int8"), ("all", "int4_int8_table"), ("ffn", "int4")]
-)
+@pytest.mark.parametrize(("name", "recipe"), [("all", "float32"), ("all", "int4_int8_table"), ("ffn", "int4")])
 def test_no_file_is_smaller_than_the_least_bytes(name: str, recipe: str) -> None:
     task = classifier(name)
     candidate = dataclasses.replace(reference_candidate(task), recipe=recipe)

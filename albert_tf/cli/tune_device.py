@@ -129,12 +129,11 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from albert_tf.cli.export_report import report_tables
-    from albert_tf.cli.inspect import table
     from albert_tf.evaluation.report import check_figure_path, write_json
     from albert_tf.files import refuse_existing, written_whole
     from albert_tf.presets import load_checkpoint
     from export.tuning import make_chosen, try_candidates
-    from export.tuning_report import COLUMNS, plot_tried, tried_rows, tuning_record
+    from export.tuning_report import plot_tried, tried_table, tuning_record
 
     for path in (args.out, args.json):
         refuse_existing(path, overwrite=args.overwrite, file=True)
@@ -148,10 +147,10 @@ def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tried = try_candidates(variants, request, folder, report=say)
-        title = f"{args.valid}, {len(request.examples):,} examples, metric {tried.metric.replace('_', ' ')}"
-        console.print(table(title, COLUMNS, tried_rows(tried, request)))
-        for left, reason in tried.left_out.items():
-            say(f"not tried: {left}: {reason}")
+        console.print(tried_table(tried, request))
+        for reason in dict.fromkeys(tried.left_out.values()):
+            names = (name for name, why in tried.left_out.items() if why == reason)
+            say(f"not tried: {'; '.join(names)}: {reason}")
         chosen = make_chosen(variants, request, tried, folder, report=say)
         for one in report_tables(chosen.report, str(args.out)):
             console.print(one)
