@@ -236,7 +236,7 @@ def _within_size(
     plan: PlannedFile, path: Path, longest: int, max_size: int | None, report: Callable[[str], None]
 ) -> tuple[OpenFile | None, str]:
     """The file, or why there is none: it would be too large, which is looked at before it is made, or is not fit."""
-    names = ", ".join(candidate.name for candidate, _ in plan.served)
+    names = "; ".join(candidate.name for candidate, _ in plan.served)
     if max_size is not None and (least := plan.least_bytes()) > max_size:
         return None, f"at least {least:,} bytes, at most {max_size:,} wanted"
     report(f"export: {names}")

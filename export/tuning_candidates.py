@@ -165,10 +165,10 @@ def _file_of_exits(task: AlbertTask, recipe: str, exits: ExitSettings, shape: Sh
     """A file with early exits; its own setting, and the others of `EXIT_VALUES`, are chosen when it runs."""
     field, values = EXIT_VALUES[exits.rule]
     full = task.backbone.config.num_layers
+    if field == "patience":  # P settled passes in a row end a run after P + 1 at the earliest
+        values = tuple(value for value in values if value + 1 < full)
     served = []
     for value in sorted({getattr(exits, field), *values}):
-        if field == "patience" and value >= full:  # never reached
-            continue
         settings = dataclasses.replace(exits, **{field: value})
         several = f", {settings.patience} in a row" if field == "threshold" and settings.patience != 1 else ""
         name = f"{recipe}, {narrower}{exits.rule} {value:g}{several}"

@@ -29,12 +29,8 @@ def tried_table(tried: Tried, request: TuneRequest) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=Text(f"{request.source}, {len(request.examples):,} examples; * on the Pareto front, ! misses a bound"),
-        title_justify="left",
-        box=None,
-        padding=(0, 2, 0, 0),
-    )
+    told = Text("* on the Pareto front, ! misses a bound")
+    table = Table(title=told, title_justify="left", box=None, padding=(0, 1, 0, 0))  # narrow: 80 columns hold it
     table.add_column("candidate", overflow="fold")
     for header in (tried.metric.replace("_", " "), "lost", "ms", "ratio", "passes", "MB", "memory"):
         table.add_column(Text(header), justify="right", no_wrap=True)

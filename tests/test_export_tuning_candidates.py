@@ -54,9 +54,11 @@ def test_exits_are_the_models_own_and_the_usual_ones() -> None:
     assert candidate.exits == ExitSettings("confidence", 2, 0.7) and choice == DepthChoice(None, 2, 0.7)
     assert single_file(task, candidate).exits == candidate.exits
 
+    # Patience 2 ends after the third pass at the earliest, the last one: it is there as the usual setting alone.
     _, patience = planned(task, "int4", passes=[3], exit_rules=["patience"])
-    # As many as there are passes are never reached.
     assert names(patience) == ["int4, patience 1", "int4, patience 2"]
+    _, patience = planned(early(rule="patience", patience=1), "int4", passes=[3])
+    assert names(patience) == ["int4, patience 1"]
 
 
 def test_narrower_models_say_so() -> None:
