@@ -56,7 +56,7 @@ def test_flags_and_fields_say_the_same() -> None:
         kinds = [kind for kind in other if field.type == kind or field.type == kind | None]
         values[field.name] = field.metadata["choices"][-1] if "choices" in field.metadata else other[kinds[0]]
     # What does not go with the rest has its default.
-    usual = {"source": None, "glue": None, "jit": False, "random_depth": None}
+    usual = {"source": None, "glue": None, "jit": False, "random_depth": None, "quantization_aware": False}
     values |= usual | {"recipe": "cola", "freeze": "encoder", "early_exit": "entropy"}
     run = ClassificationRun(**values)
     assert all(getattr(run, f.name) != f.default for f in FIELDS if f.name not in usual)

@@ -146,7 +146,7 @@ def test_texts_must_be_there_and_be_utf8(finished_tflite: Path, tmp_path: Path) 
 
 def test_two_outputs_are_two_files(finished_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.tflite"
-    assert "--json and --out" in one_line_error(
+    assert "--out and --json" in one_line_error(
         albert_tf("export", "tflite", finished_run, "--out", out, "--json", out)
     )
     assert not out.exists()
