@@ -71,7 +71,9 @@ def test_recipes_in_operators_of_task_library(recipe, tmp_path):
     assert verdict(old.path, "task-library", "TextEmbedder").takes == "yes"
     assert old.settings["recipe"]["scales_apart"] == ("int8" in recipe)
     assert not plain.settings["recipe"]["scales_apart"]
-    np.testing.assert_allclose(old(["the mill"])[0], plain(["the mill"])[0], rtol=0, atol=1e-5)
+    # Their tables are rounded otherwise (measured 0.019); test_export_weight_editor compares the operators on equal ones.
+    tolerance = 0.03 if "int8" in recipe else 1e-5
+    np.testing.assert_allclose(old(["the mill"])[0], plain(["the mill"])[0], rtol=0, atol=tolerance)
 
 
 def test_a_word_piece_vocabulary_is_named_as_it_is(tmp_path):
