@@ -3,18 +3,12 @@
 import argparse
 from typing import Any
 
-from albert_tf.cli.finetune import SHORT_NAMES, add_run_options, train
+from albert_tf.cli import finetune
+from albert_tf.cli.finetune import add_tasks, train
 from albert_tf.training.distill_runs import DISTILL_RUNS
 
 EXAMPLE = "example: albert-tf distill {task} --teacher runs/{task} --train {train} --layers 4 --out runs/{task}_small"
-# What others take is a table.
-TRAIN_FILES = {
-    "tagging": "train.conll",
-    "multiple-choice": "RACE/train",
-    "question-answering": "train-v2.0.json --valid dev-v2.0.json",
-    "similarity": "texts.txt",
-    "fill-mask": "texts.txt",
-}
+TRAIN_FILES = finetune.TRAIN_FILES | {"similarity": "texts.txt", "fill-mask": "texts.txt"}
 
 
 def add_parser(subparsers: Any) -> None:
@@ -26,15 +20,7 @@ def add_parser(subparsers: Any) -> None:
         "interrupted run goes on when the same command is given again.",
         epilog=EXAMPLE.format(task="classification", train="train.tsv --valid dev.tsv"),
     )
-    tasks = parser.add_subparsers(dest="task", metavar="TASK", required=True)
-    for run_class, help_text in DISTILL_RUNS:
-        example = EXAMPLE.format(
-            task=run_class.task, train=TRAIN_FILES.get(run_class.task, "train.tsv --valid dev.tsv")
-        )
-        short = SHORT_NAMES.get(run_class.task, ())
-        task = tasks.add_parser(run_class.task, aliases=short, help=help_text, description=help_text, epilog=example)
-        add_run_options(task, run_class)
-        task.set_defaults(run=run)
+    add_tasks(parser, DISTILL_RUNS, EXAMPLE, TRAIN_FILES, run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 import argparse
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +28,32 @@ def add_parser(subparsers: Any) -> None:
         "An interrupted run goes on when the same command is given again.",
         epilog=EXAMPLE.format(task="classification", train="train.tsv --valid dev.tsv"),
     )
+    add_tasks(parser, RUNS, EXAMPLE, TRAIN_FILES, run)
+
+
+def add_tasks(
+    parser: argparse.ArgumentParser,
+    runs: Sequence[tuple[type[RunConfig], str]],
+    example: str,
+    train_files: Mapping[str, str],
+    action: Callable[[argparse.Namespace], int],
+) -> None:
+    """A command for each task, with the options of its run.
+
+    Args:
+        parser: of the command that they are part of.
+        runs: each task's settings and what it is.
+        example: with places for "task" and "train".
+        train_files: task → training file of its example, where it is no table.
+        action: what is done.
+    """
     tasks = parser.add_subparsers(dest="task", metavar="TASK", required=True)
-    for run_class, help_text in RUNS:
-        example = EXAMPLE.format(
-            task=run_class.task, train=TRAIN_FILES.get(run_class.task, "train.tsv --valid dev.tsv")
-        )
+    for run_class, help_text in runs:
+        shown = example.format(task=run_class.task, train=train_files.get(run_class.task, "train.tsv --valid dev.tsv"))
         short = SHORT_NAMES.get(run_class.task, ())
-        task = tasks.add_parser(run_class.task, aliases=short, help=help_text, description=help_text, epilog=example)
+        task = tasks.add_parser(run_class.task, aliases=short, help=help_text, description=help_text, epilog=shown)
         add_run_options(task, run_class)
-        task.set_defaults(run=run)
+        task.set_defaults(run=action)
 
 
 def add_run_options(task: argparse.ArgumentParser, run_class: type[RunConfig]) -> None:

@@ -36,6 +36,8 @@ class DepthModel(AccumulatingModel):
     depth: DepthChoice = DepthChoice()
     backbone: Any
 
+    # The two methods that raise NotImplementedError are a subclass's to write; not abstract for the reason that `AlbertTask`
+    # has.
     def head_outputs(self, sequence_output: Any, inputs: dict[str, Any], depth: int | None, training: bool) -> Any:
         """What the model itself puts out, from the vectors (B, S, H) after pass number `depth`, from 0; None: the last.
 
