@@ -1,33 +1,21 @@
 """A runner that does not run the same rows twice."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from albert_tf.inference.runner import Outputs, Runner
+from albert_tf.inference.runner import Outputs, Runner, RunnerAround
 from albert_tf.tokenization.packing import Packed
-from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 
-class RememberingRunner:
+class RememberingRunner(RunnerAround):
     """Runs rows as `runner` does, and keeps the outputs for when the same list comes again; see `Runner`.
 
-    Metrics and a page on a validation ask for the same answers. The settings are looked up anew: a threshold may have
-    changed in between.
+    Metrics and a page on a validation ask for the same answers.
     """
 
     def __init__(self, runner: Runner) -> None:
-        self.runner = runner
-        self.task = runner.task
+        super().__init__(runner)
         self._rows: Sequence[Packed] | None = None
         self._outputs: list[Outputs] = []
-
-    @property
-    def task_settings(self) -> dict[str, Any]:
-        return self.runner.task_settings
-
-    @property
-    def required_tokenizer(self) -> AlbertTokenizer:
-        return self.runner.required_tokenizer
 
     def forget(self) -> None:
         """Makes the next rows be run, also if they are the same list."""

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from albert_tf.errors import InputError
-from albert_tf.inference.runner import Outputs, Runner
+from albert_tf.inference.runner import Outputs, Runner, RunnerAround
 from albert_tf.tokenization.packing import Packed
-from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 # The output that says how many passes were made, and the inputs that choose it.
 DEPTH, NUM_PASSES, EXIT_PATIENCE, EXIT_THRESHOLD = "depth", "num_passes", "exit_patience", "exit_threshold"
@@ -151,7 +150,7 @@ class DepthChoice:
         return found
 
 
-class DepthCounter:
+class DepthCounter(RunnerAround):
     """Runs rows as `runner` does, and notes the passes made for each; see `Runner`.
 
     Attributes:
@@ -159,17 +158,8 @@ class DepthCounter:
     """
 
     def __init__(self, runner: Runner) -> None:
-        self.runner = runner
-        self.task = runner.task
+        super().__init__(runner)
         self.depths: list[int] = []
-
-    @property
-    def task_settings(self) -> dict[str, Any]:
-        return self.runner.task_settings
-
-    @property
-    def required_tokenizer(self) -> AlbertTokenizer:
-        return self.runner.required_tokenizer
 
     @property
     def mean_depth(self) -> float | None:

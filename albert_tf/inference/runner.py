@@ -34,6 +34,22 @@ class Runner(Protocol):
         long as the row."""
 
 
+class RunnerAround:
+    """A runner on another one: what the other says of itself, looked up anew, as a threshold may have changed since."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+        self.task = runner.task
+
+    @property
+    def task_settings(self) -> dict[str, Any]:
+        return self.runner.task_settings
+
+    @property
+    def required_tokenizer(self) -> AlbertTokenizer:
+        return self.runner.required_tokenizer
+
+
 class NotFiniteError(InputError):
     """A model that puts out what is no finite number."""
 
