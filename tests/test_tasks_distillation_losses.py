@@ -13,6 +13,7 @@ from albert_tf.tasks.distillation_losses import (
     row_losses,
     soft_binary_cross_entropy,
     soft_cross_entropy,
+    word_losses,
 )
 from albert_tf.tasks.trained import TASKS
 
@@ -116,3 +117,23 @@ def test_soft_losses_of_tasks() -> None:
     options = np.array([[1, 1, 1], [1, 1, 0]], np.float32)
     expected = [kl(wanted[:3, 0], own[:3, 0]), kl(wanted[3:5, 0], own[3:5, 0])]
     np.testing.assert_allclose(soft("multiple-choice", own, wanted, {"options": options}), expected, rtol=1e-4)
+
+
+def test_words_are_the_sums_of_their_tokens() -> None:
+    vectors, wanted, matrix = normal(2, 5, 3), normal(2, 3, 4), normal(3, 4)
+    words = np.array([[-1, 0, 0, 1, -1], [-1, 2, -1, -1, -1]])  # the second text has lost its first two words
+
+    def cosine(a: np.ndarray, b: np.ndarray) -> float:
+        return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+    expected = [
+        1.0
+        - (
+            cosine((vectors[0, 1] + vectors[0, 2]) @ matrix, wanted[0, 0])
+            + cosine(vectors[0, 3] @ matrix, wanted[0, 1])
+        )
+        / 2,
+        1.0 - cosine(vectors[1, 1] @ matrix, wanted[1, 2]),
+    ]
+    found = word_losses(tf.constant(vectors), {"words": words, "word_vectors": wanted}, lambda x: x @ matrix)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

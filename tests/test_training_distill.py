@@ -128,3 +128,33 @@ def test_embeddings_of_plain_text(tiny_files: TinyFiles, tmp_path: Path) -> None
     before = AlbertTextEmbedder.from_pretrained(teacher, config_changes={"num_layers": 1}).embed(texts)
     assert student.projection_dim == 6 and student.objective == "vectors"
     assert (student.embed(texts) * wanted).sum(axis=1).mean() > (before * wanted).sum(axis=1).mean() + 0.05
+
+
+def test_words_of_a_teacher_of_another_vocabulary(tiny_files: TinyFiles, tmp_path: Path) -> None:
+    texts = [example.text for example in read_examples(tiny_files.train)]
+    (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    known = {word: number for number, word in enumerate(sorted({word for text in texts for word in text.split()}))}
+    words = [word for text in texts for word in text.split()]
+    table = np.random.default_rng(0).standard_normal((len(known), 12)) + 3.0
+    np.save(tmp_path / "words.npy", np.stack([table[known[word]] for word in words]).astype(np.float16))
+    np.save(
+        tmp_path / "texts.npy", np.stack([table[[known[word] for word in text.split()]].mean(axis=0) for text in texts])
+    )
+    fields: dict[str, Any] = {
+        "train": str(tmp_path / "texts.txt"),
+        "teacher_outputs": str(tmp_path / "texts.npy"),
+        "teacher_words": str(tmp_path / "words.npy"),
+        "from_scratch": str(tiny_files.shape),
+        "tokenizer": str(tiny_files.vocabulary),
+        "epochs": 12.0,
+        "batch_size": 16,
+        "learning_rate": 7e-3,
+        "max_length": 24,  # texts are cut, and with them their words
+    }
+    run = DistillSimilarityRun(out=str(tmp_path / "run"), **fields)
+    distill_quietly(run)
+    history = read_json(tmp_path / "run" / "history.json")
+    assert history[-1]["word_loss"] < 0.6 * history[0]["word_loss"]
+    assert "--teacher-words" in command_line(run, [run.command, run.task])
+    names = load_file(tmp_path / "run" / "weights.safetensors").keys()
+    assert not any("word_projection" in name for name in names)

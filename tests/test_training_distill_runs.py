@@ -54,6 +54,16 @@ def test_a_student_starts_from_its_teacher() -> None:
 def test_embeddings_of_another_system_are_the_vectors_of_finetune() -> None:
     run = DistillSimilarityRun(out="out", train="t.txt", source="runs/small", teacher_outputs="t.npy")
     assert run.vectors == "t.npy" and run.loss == "vectors"
+    words = {"out": "out", "train": "t.txt", "source": "s", "teacher_words": "w.npy"}
+    assert DistillSimilarityRun(teacher_outputs="t.npy", **words).word_weight == 1.0
+    for changes, message in (
+        ({"teacher": "runs/large"}, "--teacher-words goes with --teacher-outputs"),
+        ({"teacher_outputs": "t.npy", "random_depth": 1}, "--teacher-words: is learned after the last pass"),
+        ({"teacher_outputs": "t.npy", "word_weight": 0.0}, "word-weight"),
+        ({"teacher_outputs": "t.npy", "teacher_words": None, "word_weight": 2.0}, "--word-weight goes with"),
+    ):
+        with pytest.raises(InputError, match=message):
+            DistillSimilarityRun(**words | changes)
     with pytest.raises(InputError, match="--vectors: embeddings of another system are --teacher-outputs here"):
         run_of(DistillSimilarityRun, vectors="t.npy")
 

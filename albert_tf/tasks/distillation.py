@@ -25,11 +25,12 @@ from albert_tf.tasks.distillation_losses import (
     comparable,
     hidden_losses,
     row_losses,
+    word_losses,
 )
 
 # Targets beside the task's own: outputs of the teacher that are known before, and 1 for an example with a label, else 0.
 TEACHER_OUTPUTS, LABELLED = "teacher_outputs", "labelled"
-PARTS = ("hard", "soft", "hidden", "attention")
+PARTS = ("hard", "soft", "hidden", "attention", "word")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Lesson:
         hard_weight: of the task's own loss, of examples with labels.
         soft_weight: of the loss of the teacher's outputs.
         hidden_weight, attention_weight: of the sums over `layer_map` of the losses of hidden states and attention scores.
+        word_weight: of the loss of the teacher's vectors of words, which come with the targets.
         temperature: of soft outputs.
         hidden_loss: "mse" or "cosine".
         layer_map: pairs (pass of the student, pass of the teacher), counted from 1; 0 stands for the embeddings, which have
@@ -50,6 +52,7 @@ class Lesson:
     soft_weight: float = 0.5
     hidden_weight: float = 0.0
     attention_weight: float = 0.0
+    word_weight: float = 0.0
     temperature: float = 1.0
     hidden_loss: str = "mse"
     layer_map: tuple[tuple[int, int], ...] = ()
@@ -88,12 +91,14 @@ class DistillationModel(AccumulatingModel):
     """A student with what teaches it. Compiled without a loss, `fit` minimises the lesson's, a sum over examples.
 
     Beside the student's, its weights are the projections of hidden states (TinyBERT's W_e and W_h, without bias), where the
-    teacher is of another width: one for the embeddings, one for all passes. They are not part of what is saved.
+    teacher is of another width: one for the embeddings, one for all passes; and one of words. They are not part of what is
+    saved.
 
     Args:
         student: the task to train.
         lesson: what it learns.
         teacher: a task of the same kind; None where all that is learned comes with the targets.
+        word_dim: the length of the teacher's vectors of words, where they are learned.
         all_labelled: whether the student's own figures, such as accuracy, can be taken: every example has a label.
 
     Raises:
@@ -101,7 +106,13 @@ class DistillationModel(AccumulatingModel):
     """
 
     def __init__(
-        self, student: AlbertTask, lesson: Lesson, teacher: AlbertTask | None = None, *, all_labelled: bool = True
+        self,
+        student: AlbertTask,
+        lesson: Lesson,
+        teacher: AlbertTask | None = None,
+        *,
+        word_dim: int | None = None,
+        all_labelled: bool = True,
     ) -> None:
         super().__init__(student.input, student.output, name="distillation")
         if lesson.looks_inside and teacher is None:
@@ -115,7 +126,7 @@ class DistillationModel(AccumulatingModel):
         self.all_labelled = all_labelled
         # In a box, as Keras takes every model that is an attribute for a part of this one.
         self._teacher = _Box(teacher)
-        self.projections = _projections(student, teacher, lesson)
+        self.projections = _projections(student, teacher, lesson, word_dim)
         self._figures = {part: keras.metrics.Mean(f"{part}_loss") for part in PARTS if self._weight(part) > 0}
 
     @property
@@ -160,6 +171,8 @@ class DistillationModel(AccumulatingModel):
         if self.lesson.looks_inside:
             inner = self._inner_losses(student["states"], teacher["states"], x[PADDING_MASK])
             losses |= {part: row_losses(values, y) for part, values in inner.items()}
+        if self._weight("word") > 0:
+            losses["word"] = word_losses(student["states"][-1], y, self.projections["word"])
         for part, values in losses.items():
             share = y[SCALE] if part != "hard" or labelled is None else y[SCALE] * labelled
             self._figures[part].update_state(values, share)
@@ -203,17 +216,20 @@ class _Box:
     content: AlbertTask | None
 
 
-def _projections(student: AlbertTask, teacher: AlbertTask | None, lesson: Lesson) -> dict[str, keras.layers.Dense]:
-    if teacher is None or lesson.hidden_weight == 0:
-        return {}
-    own, other = (task.backbone.config.hidden_dim for task in (student, teacher))
-    if own == other:
-        return {}
+def _projections(
+    student: AlbertTask, teacher: AlbertTask | None, lesson: Lesson, word_dim: int | None
+) -> dict[str, keras.layers.Dense]:
+    own = student.backbone.config.hidden_dim
+    widths: dict[str, int] = {}
+    if teacher is not None and lesson.hidden_weight > 0 and own != (other := teacher.backbone.config.hidden_dim):
+        widths = {"hidden" if number else "embedding": other for number, _ in sorted(lesson.layer_map)}
+    if word_dim is not None:
+        widths["word"] = word_dim
     initializer = keras.initializers.TruncatedNormal(stddev=student.backbone.config.initializer_range)
     layers = {}
-    for name in sorted({"hidden" if number else "embedding" for number, _ in lesson.layer_map}):
+    for name, width in sorted(widths.items()):
         layers[name] = keras.layers.Dense(
-            other, use_bias=False, kernel_initializer=initializer, dtype="float32", name=f"{name}_projection"
+            width, use_bias=False, kernel_initializer=initializer, dtype="float32", name=f"{name}_projection"
         )
         layers[name].build((None, own))
     return layers

@@ -1,7 +1,8 @@
 """How far a student is from its teacher's outputs and inner states; each loss is float32 (rows,).
 
 Soft targets: Hinton, Vinyals and Dean, 2015, section 2. Hidden states and attention: TinyBERT (Jiao et al., 2020, equations
-7 to 9). Cosine of hidden states: DistilBERT (Sanh et al., 2019, section 3).
+7 to 9). Cosine of hidden states: DistilBERT (Sanh et al., 2019, section 3). Words in place of tokens let the two have
+vocabularies of their own.
 """
 
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 from keras import ops
 
 from albert_tf.data.schema import PADDING_MASK
+from albert_tf.data.word_vectors import WORD_VECTORS, WORDS
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tasks.multiple_choice import option_logits
 from albert_tf.tasks.similarity import of_length_1
@@ -59,6 +61,21 @@ def attention_losses(student: Any, teacher: Any, padding_mask: Any) -> Any:
     squares = ops.square(ops.cast(student, "float32") - ops.cast(teacher, "float32"))
     mask = ops.cast(padding_mask, "float32")
     return _mean_over(_mean_over(ops.mean(squares, axis=1), mask[:, None, :]), mask)
+
+
+def word_losses(vectors: Any, targets: dict[str, Any], projection: Callable[[Any], Any]) -> Any:
+    """1 - cosine of what a student and its teacher make of a word, in the mean over the words of a row.
+
+    Args:
+        vectors: of the student's tokens, (B, S, H). A word's is the sum of its tokens', projected.
+        targets: the word of each token, int (B, S), and the teacher's vectors, (B, W, D); words without tokens do not count.
+        projection: (…, H) → (…, D), linear.
+    """
+    wanted = ops.cast(targets[WORD_VECTORS], "float32")
+    belongs = ops.one_hot(targets[WORDS], ops.shape(wanted)[1], axis=1, dtype=vectors.dtype)  # (B, W, S)
+    found = projection(ops.cast(ops.matmul(belongs, vectors), "float32"))
+    losses = 1.0 - ops.sum(of_length_1(found) * of_length_1(wanted), axis=-1)
+    return _mean_over(losses, ops.any(belongs > 0, axis=-1))
 
 
 def comparable(model: Any, targets: dict[str, Any], outputs: Any) -> Any:

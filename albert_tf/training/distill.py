@@ -83,7 +83,8 @@ class DistillationTraining(Training):
         lesson = lesson_of(self.run, model, teacher)
         if not self.task.any_labelled:
             lesson = dataclasses.replace(lesson, hard_weight=0.0)
-        return DistillationModel(model, lesson, teacher, all_labelled=self.task.all_labelled)
+        word_dim = None if self.task.words is None else self.task.words.length
+        return DistillationModel(model, lesson, teacher, word_dim=word_dim, all_labelled=self.task.all_labelled)
 
     def origin(self, run: RunConfig, model: AlbertTask) -> str:
         if self._new_weights is None:
@@ -132,6 +133,7 @@ def lesson_of(run: Distillation, student: AlbertTask, teacher: AlbertTask | None
         soft_weight=run.soft_weight,
         hidden_weight=run.hidden_weight,
         attention_weight=run.attention_weight,
+        word_weight=0.0 if getattr(run, "teacher_words", None) is None else run.word_weight,  # type: ignore[attr-defined]
         temperature=run.soft_temperature,
         hidden_loss=run.hidden_loss,
         layer_map=pairs,

@@ -247,6 +247,22 @@ class DistillSimilarityRun(SimilarityRun, Distillation):
 
     train: str = flag(dataclasses.MISSING, "texts, one a line")
     loss: str = flag("vectors", "its distance from the teacher's embedding", choices=("vectors",))
+    teacher_words: str | None = flag(
+        None,
+        "beside --teacher-outputs, that system's vectors of the words of --train, as whitespace parts them: .npy, float "
+        "(words of all lines, length)",
+    )
+    word_weight: float = flag(1.0, "weight of the loss against --teacher-words")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_range("word_weight", 0.0, open_low=True)
+        if self.teacher_words is None and self.word_weight != 1.0:
+            raise InputError("--word-weight goes with --teacher-words FILE")
+        if self.teacher_words is not None and self.teacher_outputs is None:
+            raise InputError("--teacher-words goes with --teacher-outputs; of a --teacher take --hidden-weight")
+        if self.teacher_words is not None and self.random_depth is not None:
+            raise InputError("--teacher-words: is learned after the last pass; leave --random-depth out")
 
     def _check_vectors(self) -> None:
         if self.vectors not in (None, self.teacher_outputs):

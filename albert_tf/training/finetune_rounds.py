@@ -20,7 +20,7 @@ from albert_tf.inference.runner import NotFiniteError, Prepared, Runner
 from albert_tf.tasks.accumulation import AccumulatingModel
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.training.checkpoints import Progress, folder_checksum, has_state, restore_state, save_state, saving
-from albert_tf.training.compiling import compile_model
+from albert_tf.training.compiling import compile_model, fuse_activations
 from albert_tf.training.distribution import ONE_DEVICE, Devices
 from albert_tf.training.optimizers import AdamW
 from albert_tf.training.random_depth import draw_depths
@@ -104,6 +104,7 @@ def train_rounds(
     with devices.scope():
         optimizer = AdamW(schedule, run.weight_decay, rate_factors=factors, global_clipnorm=run.clip_norm or None)
         compile_model(learner, optimizer, precision=run.precision, accumulate=run.accumulate, jit=run.jit)
+    fuse_activations(model.backbone.encoder, precision=run.precision, jit=run.jit)
     if run.random_depth is not None:
         draw_depths(model.backbone.encoder, run.random_depth, run.seed, optimizer)
     progress = Progress(data=_digest(rows, valid))

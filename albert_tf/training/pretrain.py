@@ -26,7 +26,7 @@ from albert_tf.presets import load_checkpoint, load_tokenizer
 from albert_tf.tasks.pretraining import TARGETS, AlbertPretrainer
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from albert_tf.training.checkpoints import Progress, has_state, restore_state, save_state, saving
-from albert_tf.training.compiling import compile_model
+from albert_tf.training.compiling import compile_model, fuse_activations
 from albert_tf.training.distribution import ONE_DEVICE, Devices, open_devices
 from albert_tf.training.optimizers import AdamW, Lamb
 from albert_tf.training.pretrain_config import PretrainConfig
@@ -149,6 +149,7 @@ def train_rounds(
     with devices.scope():
         optimizer = optimizer_class(schedule, run.weight_decay, global_clipnorm=run.clip_norm or None)
         compile_model(model, optimizer, precision=run.precision, accumulate=run.accumulate, jit=run.jit or devices.jit)
+    fuse_activations(model.backbone.encoder, precision=run.precision, jit=run.jit or devices.jit)
     progress = Progress(data=data.digest)
     if has_state(work / STATE_FILE):
         progress = restore_state(work / STATE_FILE, model, report)

@@ -15,6 +15,7 @@ from albert_tf.data.multi_label import MultiLabelExample, read_multi_label
 from albert_tf.data.similarity import SimilarityExample
 from albert_tf.data.tables import encode_labels, read_examples, read_labels
 from albert_tf.data.teacher_outputs import TeacherOutputs, read_teacher_outputs
+from albert_tf.data.word_vectors import WORDS, WordVectors, read_word_vectors, words_of_tokens
 from albert_tf.errors import InputError
 from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.inference.runner import Prepared
@@ -45,6 +46,7 @@ class TaughtTask:
     Attributes:
         runs_in_steps: whether the teacher runs in the training steps.
         any_labelled, all_labelled: what is known of the training rows once they are made.
+        words: what the teacher makes of each word; None where it is not learned.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class TaughtTask:
         self.runs_before = learns_outputs and is_vector
         self.runs_in_steps = teacher is not None and (run.looks_inside or (learns_outputs and not self.runs_before))
         self.any_labelled = self.all_labelled = True
+        self.words: WordVectors | None = None
         self._recorded: TeacherOutputs | None = None
         self._is_made = False
 
@@ -68,6 +71,8 @@ class TaughtTask:
         if run.teacher_outputs is not None and run.task != "similarity":
             texts = [example.text for example in examples]
             self._recorded = read_teacher_outputs(run.teacher_outputs, task=run.task, texts=texts, train=path)
+        if getattr(run, "teacher_words", None) is not None:
+            self.words = read_word_vectors(run.teacher_words, path)
         return examples
 
     def head_settings(self, run: Any, examples: Sequence[Any]) -> dict[str, Any]:
@@ -102,6 +107,10 @@ class TaughtTask:
             rules = MaskingRules(rate=self.run.masked_share)  # type: ignore[attr-defined]
             remade = masked_anew(model.required_tokenizer.vocabulary, rules, self.run.seed)
         made_by = "" if self.teacher is None else weights_digest(self.teacher)
+        if self.words is not None:
+            encode = model.required_tokenizer.encode_with_offsets
+            targets[WORDS] = [words_of_tokens(example.text, encode(example.text)) for example in examples]
+            remade, made_by = self.words.targets, self.words.checksum
         return TrainingRows(rows.rows, targets, rows.rows_per_example, remade, made_by)
 
     def describe(self, model: Any) -> str:
