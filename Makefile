@@ -8,8 +8,8 @@ WEB := .web
 apt = { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy --no-install-recommends $(1); }
 STAMP := $(VENV)/.installed
 
-# The pretrained encoder that the models of `make assets` are fine-tuned from: a name or a folder.
-ENCODER ?=
+# The encoder that the models of `make assets` are fine-tuned from: the bundled one, or any checkpoint that reads English.
+ENCODER ?= albert_tiny_en
 ASSETS := runs/assets
 
 .PHONY: demo assets test test-clients client-programs lint bench clean

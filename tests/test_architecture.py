@@ -16,7 +16,7 @@ EVERY_FILE = sorted(
 # A module imports only from its own layer and those above it here.
 LAYERS = (
     ("albert_tf.errors",),
-    ("albert_tf.files",),
+    ("albert_tf.files", "albert_tf.bundled"),
     ("albert_tf.config", "albert_tf.published_config", "albert_tf.parameters", "albert_tf.data.schema"),
     ("albert_tf.layers", "albert_tf.tokenization"),
     ("albert_tf.data",),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from app_folders import golden_of
 from client_python import CONSTRAINTS, ClientPython
+from conftest import ROOT
 from golden_clients import browser_differences, java_differences, mediapipe_differences
 from java_client import Java
 from test_clients_mediapipe import CLASSIFY
@@ -20,9 +21,11 @@ pytestmark = pytest.mark.clients
 NAMES = ("entities", "messages", "questions", "squad2")
 
 
-@pytest.fixture(scope="module", params=["float32", "dynamic_int8"])
+@pytest.fixture(scope="module", params=["float32", "dynamic_int8", "committed"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Models of random weights, those of questions with both heads."""
+    """Models of random weights, those of questions with both heads; and the trained ones that are committed."""
+    if request.param == "committed":
+        return ROOT / "android_demo_assets"
     runs, out = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("assets") / "assets"
     settings = EXAMPLES["question-answering"][0]
     tasks = {

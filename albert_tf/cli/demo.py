@@ -3,38 +3,26 @@
 import argparse
 import dataclasses
 import functools
-import json
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-# The demo's sets of texts and the size of the vocabulary trained from each.
-SETS = {"commands": 1000, "spam": 1000}
-# Small enough to learn from a few hundred lines in a minute or two on two cores.
-SHAPE: dict[str, Any] = {
-    "embedding_dim": 64,
-    "hidden_dim": 128,
-    "intermediate_dim": 512,
-    "num_layers": 3,
-    "num_heads": 4,
-    "max_sequence_length": 128,
-    "hidden_dropout": 0.1,
-    "attention_dropout": 0.1,
-}
-TRAINING: dict[str, Any] = {"epochs": 30.0, "batch_size": 16, "learning_rate": 5e-4, "max_length": 64}
+SETS = ("commands", "spam")
+ENCODER = "albert_tiny_en"
+TRAINING: dict[str, Any] = {"epochs": 6.0, "batch_size": 16, "learning_rate": 3e-4, "max_length": 64}
 EXAMPLES = {
     "commands": (
         "could you make it a bit warmer in here",
         "wake me at half past six tomorrow",
         "play something by Miles Davis",
-        "把走廊的灯都打开吧",
+        "turn the hallway lights on, please",
         "do I need an umbrella this afternoon?",
     ),
     "spam": (
         "Congratulations! You have won a free phone, click here to claim it",
         "running late, be there in ten minutes",
         "URGENT: your account will be closed, verify now at example.com",
-        "恭喜您中奖了，点击链接领取奖品",
+        "claim your free gift card before midnight",
         "can you pick up milk on the way home?",
     ),
 }
@@ -44,8 +32,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "demo",
         help="the main job end to end, offline: fine-tune, export int8 TFLite, run it, report",
-        description="Train a small ALBERT on bundled texts, export it as an int8 TFLite file, run the file and report: "
-        "accuracy before and after, size, memory, latency, examples. Needs no network and a few minutes.",
+        description=f"Fine-tune the bundled encoder {ENCODER} on bundled texts, export it as an int8 TFLite file, run the file "
+        "and report: accuracy before and after, size, memory, latency, examples. Needs no network and a few minutes.",
         epilog="example: albert-tf demo --set commands --out runs/demo",
     )
     parser.add_argument("--set", choices=sorted(SETS), action="append", help="texts to use (default: all, in turn)")
@@ -81,13 +69,14 @@ def _demo(name: str, folder: Path, console: Any, *, overwrite: bool) -> tuple[di
     from albert_tf.evaluation.evaluate import evaluate
     from albert_tf.tasks.classification import AlbertTextClassifier
     from albert_tf.training.finetune import finetune
+    from albert_tf.training.task_runs import ClassificationRun
     from export.measurement import measure
     from export.runtime import TFLiteRunner
     from export.tflite import export_tflite
 
     data = Path(str(resources.files("albert_tf") / "assets" / "demo"))
     train, dev = str(data / f"{name}_train.tsv"), str(data / f"{name}_dev.tsv")
-    config = _run_config(name, folder, train, dev, overwrite=overwrite)
+    config = ClassificationRun(train=train, valid=dev, out=str(folder), source=ENCODER, **TRAINING)
     say = functools.partial(console.print, markup=False, highlight=False, soft_wrap=True)
     finetune(config, overwrite=overwrite, report=say)
     task = AlbertTextClassifier.from_pretrained(folder)
@@ -132,28 +121,3 @@ def _report(name: str, figures: dict[str, Any], answers: list[Any]) -> Any:
     for text, answer in answers:
         examples.add_row(Text(text), answer.label, f"{answer.score:.2f}")
     return Group(table, examples)
-
-
-def _run_config(name: str, folder: Path, train: str, dev: str, *, overwrite: bool) -> Any:
-    """Writes the vocabulary and the model's shape beside `folder` and says how to train."""
-    from albert_tf.config import AlbertConfig
-    from albert_tf.data.tables import read_examples
-    from albert_tf.files import written_whole
-    from albert_tf.tokenization.training import train_sentencepiece
-    from albert_tf.training.task_runs import ClassificationRun
-
-    inputs = folder.parent / f"{folder.name}.inputs"
-    with written_whole(inputs, overwrite=overwrite) as temporary:
-        temporary.mkdir()
-        vocabulary = train_sentencepiece([example.text for example in read_examples(train)], SETS[name])
-        vocabulary.save(temporary)
-        shape = AlbertConfig(vocabulary_size=vocabulary.size, **SHAPE)
-        (temporary / "config.json").write_text(json.dumps(shape.to_dict()), encoding="utf-8")
-    return ClassificationRun(
-        train=train,
-        valid=dev,
-        out=str(folder),
-        from_scratch=str(inputs / "config.json"),
-        tokenizer=str(inputs / "vocabulary.spm"),
-        **TRAINING,
-    )

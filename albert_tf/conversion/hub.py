@@ -1,5 +1,7 @@
-"""Models by name: fetched into the cache of Hugging Face's or Kaggle's own client, which work offline from there.
+"""Models by name: those of the package, and others fetched into the cache of Hugging Face's or Kaggle's own client, which
+work offline from there.
 
+    albert_tiny_en                                      comes with the package (albert_tf/bundled.py)
     owner/name, hf://owner/name                         Hugging Face, as in albert/albert-base-v2
     albert-base-v2 and its like                         Hugging Face's first names of Google's models
     kaggle://owner/model/framework/variation[/version]  Kaggle, as in kaggle://keras/albert/keras/albert_base_en_uncased
@@ -12,6 +14,7 @@ a version that is in its cache.
 import re
 from pathlib import Path
 
+from albert_tf.bundled import bundled_model
 from albert_tf.conversion.archive import is_archive
 from albert_tf.errors import InputError
 
@@ -35,12 +38,14 @@ _WEIGHT_FILES = (["model*.safetensors", "*.weights.h5"], ["pytorch_model*.bin"])
 
 
 def fetched(source: str | Path) -> str | Path:
-    """`source` as it is, if it is a path; else the local folder of the model of that name, downloaded if need be.
+    """`source` as it is, if it is a path; else the folder of the model of that name, downloaded if need be.
 
     Raises:
         InputError: the client is not installed, or the model is not there, not open to the user, or out of reach.
     """
     name = str(source)
+    if (folder := bundled_model(source)) is not None:
+        return folder
     if isinstance(source, Path) or not (repository := _hugging_face_name(name) or _kaggle_name(name)):
         return source
     if _hugging_face_name(name):

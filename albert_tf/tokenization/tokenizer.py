@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf.bundled import bundled_model
 from albert_tf.errors import InputError
 from albert_tf.files import checked_path
 from albert_tf.tokenization.api import Vocabulary
@@ -38,7 +39,8 @@ class AlbertTokenizer:
 
         Args:
             path: a folder with our `tokenizer.json`; or a vocabulary file (`*.model` or `*.spm` for SentencePiece,
-                `vocab*.txt` for WordPiece); or a folder with exactly one such file, as the releases of Google are.
+                `vocab*.txt` for WordPiece); or a folder with exactly one such file, as the releases of Google are; or the
+                name of a model that comes with the package, `albert_tiny_en`.
             max_length: instead of the one in `tokenizer.json`, or of 512.
             options: text rules for a vocabulary that comes without `tokenizer.json`: `lower`, and for SentencePiece
                 `keep_accents` and `quotes`.
@@ -46,7 +48,7 @@ class AlbertTokenizer:
         Raises:
             InputError: nothing to read there, or more than one; the message says what was found.
         """
-        path = checked_path(path, "tokenizer")
+        path = bundled_model(path) or checked_path(path, "tokenizer")
         try:
             vocabulary, longest = read_tokenizer(path, options)
         except OSError as error:  # no permission, a name that is too long
