@@ -18,8 +18,7 @@ demo: $(STAMP)  ## the main job end to end: fine-tune, export int8 TFLite, run i
 	$(BIN)/albert-tf demo --out runs/demo --overwrite
 
 # In float32 from fixed seeds, so that the same machine makes the same bytes again.
-assets: $(STAMP)  ## with ENCODER=CHECKPOINT, the models of android_demo_assets: examples, three fine-tunings, export, golden answers
-	$(if $(ENCODER),,$(error make assets ENCODER=CHECKPOINT: a pretrained encoder that reads English, such as albert/albert-base-v2))
+assets: $(STAMP)  ## the models of android_demo_assets: examples, three fine-tunings, export, golden answers
 	$(BIN)/python android_demo_assets/examples/make_examples.py --large --out $(ASSETS)/examples
 	$(call tuned,classification,messages,tsv,--epochs 6 --learning-rate 3e-4 --batch-size 16 --max-length 64)
 	$(call tuned,tagging,entities,conll,--epochs 3 --learning-rate 5e-4 --batch-size 16 --max-length 128)

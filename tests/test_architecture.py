@@ -10,7 +10,11 @@ from conftest import ROOT
 
 SOURCES = sorted([*(ROOT / "albert_tf").rglob("*.py"), *(ROOT / "export").rglob("*.py")])
 EVERY_FILE = sorted(
-    [*SOURCES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py"), ROOT / "setup.py"]
+    [
+        *SOURCES,
+        *(path for name in ("tests", "benchmarks", "tools") for path in (ROOT / name).rglob("*.py")),
+        ROOT / "setup.py",
+    ]
 )
 
 # A module imports only from its own layer and those above it here.
