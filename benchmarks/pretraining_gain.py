@@ -1,13 +1,14 @@
 """What pretraining brings: tasks of GLUE fine-tuned from a checkpoint, and from random weights of the same shape.
 
-    python benchmarks/pretraining_gain.py CHECKPOINT --data DATA --work FOLDER --json pretraining_gain.json
+    python benchmarks/pretraining_gain.py --data DATA --work FOLDER --json pretraining_gain.json
 
-Each row is trained with the product's own command, `albert-tf finetune … --seeds 0,1,2`, on the same examples for as many
-epochs; from random weights also with higher learning rates, of which the best counts. Figures are means over the seeds of
-the best round's figure on the dev file: both sides choose on what they are judged by. Of MRPC every eighth pair is held
-back, as the dev file of the original download is not in DATA.
+The checkpoint is the bundled encoder, or a folder that is named. Each row is trained with the product's own command,
+`albert-tf finetune … --seeds 0,1,2`, in mixed_bfloat16, on the same examples for as many epochs; from random weights also
+with higher learning rates, of which the best counts. Figures are means over the seeds of the best round's figure on the dev
+file: both sides choose on what they are judged by. Of MRPC every eighth pair is held back, as the dev file of the original
+download is not in DATA.
 
-FOLDER keeps the runs: an interrupted call goes on. `--tasks NAME,NAME` runs some, `--seeds` others.
+FOLDER keeps the runs: an interrupted call goes on. `--tasks 'NAME;NAME'` runs some, `--seeds` others.
 """
 
 import argparse
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import common
+
+from albert_tf.bundled import BUNDLED, bundled_model
 
 RATES, SCRATCH_RATES = (1e-4, 3e-4), (3e-4, 1e-3)
 
@@ -53,7 +56,9 @@ ROWS = {
 
 def main() -> None:
     parser = common.parser(__doc__)
-    parser.add_argument("checkpoint", type=Path, help="a preset folder or run folder of pretrain")
+    parser.add_argument(
+        "checkpoint", type=Path, nargs="?", default=bundled_model(BUNDLED[0]), help="a preset folder, or a run folder"
+    )
     parser.add_argument("--work", type=Path, default=Path("runs/pretraining_gain"), help="folder for the runs")
     parser.add_argument("--tasks", default=None, help=f"rows, separated by ';', of {'; '.join(ROWS)} (default all)")
     parser.add_argument("--seeds", default="0,1,2", help="(default 0,1,2)")
@@ -87,7 +92,16 @@ def measured(row: Row, start: str, args: argparse.Namespace) -> dict[str, Any]:
     if not summary.exists():
         common.albert_tf(
             *("finetune", row.command, *glue, "--train", train, "--valid", valid, *begin, "--out", out),
-            *("--epochs", row.epochs, "--best-metric", row.metric, "--max-length", 128),
+            *(
+                "--epochs",
+                row.epochs,
+                "--best-metric",
+                row.metric,
+                "--max-length",
+                128,
+                "--precision",
+                "mixed_bfloat16",
+            ),
             *("--seeds", args.seeds, "--sweep", f"learning_rate={','.join(map(str, rates))}"),
         )
     best = json.loads(summary.read_text(encoding="utf-8"))["rows"][0]
