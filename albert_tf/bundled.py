@@ -10,6 +10,6 @@ BUNDLED = ("albert_tiny_en",)
 def bundled_model(source: str | Path) -> Path | None:
     """The folder of the bundled model that `source` names; None where it names none, or a path that there is."""
     name = str(source).replace("-", "_")
-    if isinstance(source, Path) or name not in BUNDLED or Path(source).exists():
+    if name not in BUNDLED or Path(source).exists():
         return None
     return Path(str(resources.files("albert_tf") / "assets" / name))

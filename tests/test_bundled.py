@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import albert_tf
 from safetensors.numpy import load_file
 
 from albert_tf.bundled import BUNDLED, bundled_model
@@ -36,12 +37,22 @@ def test_it_is_found_by_its_name_and_a_path_comes_first(tmp_path: Path, monkeypa
     checkpoint = load_checkpoint("albert-tiny-en")
     assert checkpoint.config == AlbertConfig.from_name(NAME)
     assert AlbertTokenizer.from_pretrained(NAME).vocabulary.size == checkpoint.config.vocabulary_size
-    assert load_task(NAME).task == "similarity"
+    assert load_task(NAME).task == load_task(Path(NAME)).task == "similarity"
     monkeypatch.chdir(tmp_path)
     (tmp_path / NAME).mkdir()
     assert bundled_model(NAME) is None and bundled_model(Path(NAME)) is None
     with pytest.raises(InputError, match=NAME):
         load_checkpoint(NAME)
+
+
+def test_commands_take_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = albert_tf(capsys)
+    done = command("predict", NAME, "--text", "the film was great", "--pair", "a wonderful movie")
+    assert done.code == 0 and float(done.out.split()[0]) > 0.5, done.err
+    done = command("export", "tflite", NAME, "--out", tmp_path / "embedder.tflite", "--recipe", "float16")
+    assert done.code == 0, done.err
+    assert command("predict", tmp_path / "embedder.tflite", "--text", "hello").code == 0
+    assert "no such file or folder" in command("predict", "albert_tiny_fr", "--text", "bonjour").err
 
 
 @pytest.mark.parametrize("name", BUNDLED)

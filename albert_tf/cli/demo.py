@@ -32,8 +32,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "demo",
         help="the main job end to end, offline: fine-tune, export int8 TFLite, run it, report",
-        description=f"Fine-tune the bundled encoder {ENCODER} on bundled texts, export it as an int8 TFLite file, run the file "
-        "and report: accuracy before and after, size, memory, latency, examples. Needs no network and a few minutes.",
+        description=f"Fine-tune the bundled encoder {ENCODER} on bundled texts, export it as an int8 TFLite file, run the "
+        "file and report: accuracy before and after, size, memory, latency, examples. Needs no network and a few minutes.",
         epilog="example: albert-tf demo --set commands --out runs/demo",
     )
     parser.add_argument("--set", choices=sorted(SETS), action="append", help="texts to use (default: all, in turn)")

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -28,6 +29,8 @@ from albert_tf.tasks.depth import DepthModel, depth_weighted
 from albert_tf.tasks.heads import new_pooler
 from albert_tf.tokenization.packing import Packed, pad_batch
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
+
+_LOG = logging.getLogger(__name__)
 
 
 class AlbertTask(DepthModel):
@@ -150,13 +153,20 @@ class AlbertTask(DepthModel):
         config = dataclasses.replace(checkpoint.config, **config_changes or {})
         pooler_is_new = cls.uses_pooler and "pooler/kernel" not in weights
         if pooler_is_new:
-            weights |= new_pooler(config, source)
+            weights |= new_pooler(config)
         options = {"pooler": "pooler/kernel" in weights} | (backbone_options or {})
         backbone = AlbertBackbone.unfilled(config, **options)
         model = cls(backbone, tokenizer, **settings)
         model.head_is_new = not model._fits_head(checkpoint, saved_settings)
         model.pooler_is_new = pooler_is_new
         model.source_config, model.source_settings = checkpoint.config, saved_settings
+        if pooler_is_new:  # beside a new head, which has to be trained anyway, no news
+            _LOG.log(
+                logging.INFO if model.head_is_new else logging.WARNING,
+                "%s has no pooler, on whose output this task's head stands: a new one is made, which is good for nothing "
+                "before it is trained",
+                source,
+            )
         if model.head_is_new:
             for name in checkpoint.head_weights:
                 del weights[name]

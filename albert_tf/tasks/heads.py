@@ -1,6 +1,5 @@
 """What the heads of tasks are made of, and checks of their settings."""
 
-import logging
 from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any
@@ -17,16 +16,9 @@ from albert_tf.layers.dense import Dense
 from albert_tf.parameters import backbone_weight_shapes
 from albert_tf.tasks.depth import DepthModel, at_depth
 
-_LOG = logging.getLogger(__name__)
 
-
-def new_pooler(config: AlbertConfig, source: str) -> dict[str, np.ndarray]:
+def new_pooler(config: AlbertConfig) -> dict[str, np.ndarray]:
     """The weights of a pooler as they are before any training."""
-    _LOG.warning(
-        "%s has no pooler, on whose output this task's head stands: a new one is made, which is good for nothing before "
-        "it is trained",
-        source,
-    )
     kernel = keras.initializers.TruncatedNormal(stddev=config.initializer_range)
     shapes = backbone_weight_shapes(config)
     return {

@@ -129,7 +129,7 @@ class AlbertPretrainer(AccumulatingModel):
             for name in [name for name in checkpoint.head_weights if not name.startswith(PARTS)]:
                 del weights[name]
         if "pooler/" in parts:
-            weights |= new_pooler(config, source)
+            weights |= new_pooler(config)
         model = cls(AlbertBackbone.unfilled(config, **backbone_options))
         variables = model.named_weights()
         new = [name for name in variables if parts and name.startswith(parts)]
