@@ -18,8 +18,9 @@ TOLERANCE = 1e-5
 # Half precision against float32, mean absolute difference: measured at most 0.0063 for bfloat16 and 0.0006 for float16,
 # where the values have a standard deviation of 1.
 HALF_TOLERANCE = {"mixed_bfloat16": 0.02, "mixed_float16": 0.002}
-# float32 compiled in two ways, outputs and gradients (of the largest): measured at most 1.6e-6.
-COMPILED_TOLERANCE = 1e-5
+# float32 compiled in two ways, outputs and gradients (of the largest): measured at most 1.6e-6 on one CPU,
+# 1.2e-5 on another, of a bias of keys, whose gradient is 0 but for rounding.
+COMPILED_TOLERANCE = 3e-5
 
 
 def numbers(x: Any) -> np.ndarray:

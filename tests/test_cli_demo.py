@@ -108,4 +108,5 @@ def test_texts_are_clean_and_in_words_that_the_encoder_knows(name: str) -> None:
         assert text == text.strip() and text.isprintable() and 2 <= len(text) <= 200, text
     vocabulary = AlbertTokenizer.from_pretrained(demo.ENCODER).vocabulary
     for text in (*everything, *demo.EXAMPLES[name]):
-        assert vocabulary.unk_id not in vocabulary.encode(text), text
+        words = " ".join(word for word in text.split() if any(character.isalnum() for character in word))
+        assert vocabulary.unk_id not in vocabulary.encode(words), text  # of emoji it knows none

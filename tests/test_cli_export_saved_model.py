@@ -24,7 +24,7 @@ def test_versions(finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert done.code == 0, done.err
     written = read_json(figures)
     assert (written["version"], written["agreement"], written["texts"]) == (1, 1.0, 2 + len(ODD_TEXTS))
-    assert "films/1 against the Keras model" in " ".join(done.out.split())
+    assert "films/1againsttheKerasmodel" in "".join(done.out.split())  # a long title is broken anywhere
     loaded = tf.saved_model.load(str(out / "1"))
     found = loaded.signatures["serving_default"](texts=tf.constant(["ice and snow", "the fire of the sun"]))
     expected = load_task(finished_run).classify(["ice and snow", "the fire of the sun"])  # type: ignore[attr-defined]

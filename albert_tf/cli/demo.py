@@ -22,7 +22,7 @@ EXAMPLES = {
         "Congratulations! You have won a free phone, click here to claim it",
         "running late, be there in ten minutes",
         "URGENT: your account will be closed, verify now at example.com",
-        "claim your free gift card before midnight",
+        "your parcel is waiting, pay the delivery fee here",
         "can you pick up milk on the way home?",
     ),
 }
