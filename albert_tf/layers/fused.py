@@ -1,7 +1,8 @@
 """Activations computed in one go over their values, by XLA, where TensorFlow runs an operator for each step of the formula.
 
 On a CPU such operators cost as much as reading and writing memory does, and the activation of a feed-forward layer is the
-largest array of a block: in mixed_bfloat16 fusing takes a fifth to a third off a training step's time (benchmarks/fused_activation.py).
+largest array of a block: in mixed_bfloat16 fusing takes a fifth to a third off the time of a training step
+(benchmarks/fused_activation.py).
 """
 
 from collections.abc import Callable
