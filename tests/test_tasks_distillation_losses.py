@@ -137,3 +137,7 @@ def test_words_are_the_sums_of_their_tokens() -> None:
     ]
     found = word_losses(tf.constant(vectors), {"words": words, "word_vectors": wanted}, lambda x: x @ matrix)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+    wanted[0, 0] = 0.0  # the teacher did not see it
+    expected[0] = 1.0 - cosine(vectors[0, 3] @ matrix, wanted[0, 1])
+    found = word_losses(tf.constant(vectors), {"words": words, "word_vectors": wanted}, lambda x: x @ matrix)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

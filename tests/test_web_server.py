@@ -204,6 +204,8 @@ def test_no_length(asker):
         "/etc/passwd",
         "/static/style.css\x00",
         "http://127.0.0.1/static/style.css",
+        "http://[",
+        "//[",
         "*",
     ],
 )
@@ -272,14 +274,17 @@ def test_own_hosts(header, host, own):
 
 
 @pytest.mark.parametrize(
-    "sent", [b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01", b"A" * 70000]
+    "sent",
+    [b"\r\n\r\n", b"GET\r\n\r\n", b"NOTHING\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01", b"A" * 70000],
 )
-def test_what_is_no_request(asker, sent):
+def test_what_is_no_request(asker, sent, capsys):
     with socket.create_connection(("127.0.0.1", asker.port), timeout=30) as connection:
         connection.sendall(sent)
         connection.shutdown(socket.SHUT_WR)
         answer = connection.makefile("rb").read()
     assert b"Traceback" not in answer and b"<html" not in answer.lower()
+    assert sent.startswith(b"\r") or list(json.loads(answer.rpartition(b"\r\n\r\n")[2])) == ["error"]
+    assert capsys.readouterr().err == ""
     assert asker.post({"file": "1", "text": "a"}).status == 200
 
 

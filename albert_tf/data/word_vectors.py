@@ -26,13 +26,14 @@ class WordVectors:
     """The vectors of the words of some texts.
 
     Args:
-        rows: float (words of all texts, D), one text after the other; a mapped file stays on disk.
+        rows: float (words of all texts, D), one text after the other, 0 for a word that the encoder did not see; a mapped
+            file stays on disk.
         counts: how many words each text has.
         source: the file.
 
     Attributes:
         length: D.
-        mean: of all rows, float32 (D,).
+        mean: of all rows that are not 0, float32 (D,).
         checksum: of all rows.
 
     Raises:
@@ -43,14 +44,15 @@ class WordVectors:
         self._rows, self._counts = rows, np.asarray(counts, np.int64)
         self._starts = np.cumsum(self._counts) - self._counts
         self.length = rows.shape[1]
-        total, checksum = np.zeros(self.length), 0
+        total, seen, checksum = np.zeros(self.length), 0, 0
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part = np.ascontiguousarray(rows[start : start + _ROWS_AT_ONCE])
             if (bad := np.flatnonzero(~np.isfinite(part).all(axis=1))).size:
                 raise InputError(f"{source}, row {start + bad[0] + 1}: expected finite numbers")
             total += part.sum(axis=0, dtype=np.float64)
+            seen += np.count_nonzero(part.any(axis=1))
             checksum = zlib.crc32(part.data, checksum)
-        self.mean = (total / max(len(rows), 1)).astype(np.float32)
+        self.mean = (total / max(seen, 1)).astype(np.float32)
         self.checksum = f"{checksum:08x}"
 
     def targets(self, epoch: int, numbers: np.ndarray, inputs: Arrays, wanted: Arrays) -> tuple[Arrays, Arrays]:
@@ -59,14 +61,16 @@ class WordVectors:
         return inputs, wanted | {WORD_VECTORS: self.of(numbers, most)}
 
     def of(self, numbers: np.ndarray, most: int) -> np.ndarray:
-        """The vectors of the first `most` words of these texts, less the mean, float32 (texts, most, D); 0 for no word.
+        """The vectors of the first `most` words of these texts, less the mean, float32 (texts, most, D).
 
-        Vectors of an encoder have a large part in common, beside which cosines would all be near 1.
+        0 for no word, and for words that have a row of 0: the encoder did not see them. Vectors of an encoder have a large
+        part in common, beside which cosines would all be near 1.
         """
         vectors = np.zeros((len(numbers), most, self.length), np.float32)
         for place, number in enumerate(numbers):
             start, count = self._starts[number], min(most, self._counts[number])
-            vectors[place, :count] = self._rows[start : start + count] - self.mean
+            rows = np.asarray(self._rows[start : start + count], np.float32)
+            vectors[place, :count] = np.where(rows.any(axis=1, keepdims=True), rows - self.mean, 0.0)
         return vectors
 
 

@@ -68,14 +68,15 @@ def word_losses(vectors: Any, targets: dict[str, Any], projection: Callable[[Any
 
     Args:
         vectors: of the student's tokens, (B, S, H). A word's is the sum of its tokens', projected.
-        targets: the word of each token, int (B, S), and the teacher's vectors, (B, W, D); words without tokens do not count.
+        targets: the word of each token, int (B, S), and the teacher's vectors, (B, W, D); words without tokens, or
+            whose vector is 0, do not count.
         projection: (…, H) → (…, D), linear.
     """
     wanted = ops.cast(targets[WORD_VECTORS], "float32")
     belongs = ops.one_hot(targets[WORDS], ops.shape(wanted)[1], axis=1, dtype=vectors.dtype)  # (B, W, S)
     found = projection(ops.cast(ops.matmul(belongs, vectors), "float32"))
     losses = 1.0 - ops.sum(of_length_1(found) * of_length_1(wanted), axis=-1)
-    return _mean_over(losses, ops.any(belongs > 0, axis=-1))
+    return _mean_over(losses, ops.logical_and(ops.any(belongs > 0, axis=-1), ops.any(wanted != 0, axis=-1)))
 
 
 def comparable(model: Any, targets: dict[str, Any], outputs: Any) -> Any:

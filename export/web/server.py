@@ -118,6 +118,7 @@ class Handler(BaseHTTPRequestHandler):
     server: PageServer
     protocol_version = "HTTP/1.1"
     timeout = _SECONDS
+    path = ""  # until there is a request line that has one
 
     def do_GET(self) -> None:
         self._answer(self._get)
@@ -174,8 +175,12 @@ class Handler(BaseHTTPRequestHandler):
         if origin is not None and origin != f"http://{self.headers['Host']}":
             raise RefusedError(HTTPStatus.FORBIDDEN, "Origin: only the page of this server may ask")
 
+    def _own_path(self) -> str:
+        """What is asked for, without the query; nothing where it is no path here."""
+        return self.path.partition("?")[0] if self.path.startswith("/") else ""
+
     def _get(self) -> tuple[bytes, str]:
-        path = urlsplit(self.path).path if self.path.startswith("/") else ""
+        path = self._own_path()
         if path in self.server.files:
             file = self.server.files[path]
             return file.read(), file.type
@@ -194,7 +199,7 @@ class Handler(BaseHTTPRequestHandler):
         raise RefusedError(HTTPStatus.NOT_FOUND, f"no such page: {_quoted(path or self.path)}")
 
     def _post(self) -> tuple[bytes, str]:
-        path = urlsplit(self.path).path if self.path.startswith("/") else ""
+        path = self._own_path()
         if path == DROPPED:
             self._drop_body(self._body_length())
             return b"", "text/plain"
@@ -278,7 +283,7 @@ class Handler(BaseHTTPRequestHandler):
         self._read = False  # of the next request on this connection
         self.send_response(status)
         all_headers = {"Content-Type": kind, "Content-Length": str(len(content)), "Cache-Control": "no-cache"}
-        if urlsplit(self.path).path == TOKENIZER_WORKER:
+        if self._own_path() == TOKENIZER_WORKER:
             all_headers["Content-Security-Policy"] = WORKER_POLICY
         for name, value in (_HEADERS | all_headers | dict(headers or {})).items():
             self.send_header(name, value)

@@ -27,6 +27,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sentences", type=Path, required=True, help="a sentence a line")
     parser.add_argument("--most-words", type=int, default=3_600_000, help="of --sentences (default 3,600,000)")
+    parser.add_argument(
+        "--passages", type=int, default=4_000, help="of --sentences, 60 to 380 words long (default 4,000)"
+    )
     parser.add_argument("--paragraphs", type=Path, required=True, help="a paragraph a line")
     parser.add_argument(
         "--wordnet", type=Path, required=True, help="folder of data.noun, data.verb, data.adj, data.adv"
@@ -39,6 +42,7 @@ def main() -> None:
     chance = random.Random(1)
     found = [*of_wordnet(args.wordnet), *of_fortunes(args.fortunes), *of_paragraphs(args.paragraphs)]
     found += of_sentences(args.sentences, args.most_words, chance)
+    found += passages(args.sentences, args.passages, chance)
     texts = [text for text in dict.fromkeys(map(plain, found)) if any(character.isalpha() for character in text)]
     chance.shuffle(texts)
     args.out.write_text("\n".join(texts) + "\n", encoding="utf-8")
@@ -96,6 +100,18 @@ def of_sentences(path: Path, most_words: int, chance: random.Random) -> Iterator
         yield sentence
         if most_words < 0:
             return
+
+
+def passages(path: Path, count: int, chance: random.Random) -> Iterator[str]:
+    """Neighbouring sentences together: what places far into a text learn from."""
+    sentences = [text for line in text_lines(path) if (text := plain(line))]
+    for _ in range(count):
+        words: list[str] = []
+        start, wanted = chance.randrange(len(sentences)), chance.randint(60, 380)
+        while len(words) < wanted and start < len(sentences):
+            words += sentences[start].split()
+            start += 1
+        yield " ".join(words[:wanted])
 
 
 if __name__ == "__main__":

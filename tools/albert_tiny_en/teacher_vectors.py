@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-_LONGEST = 96
+_LONGEST = 512
 _TEXTS_AT_ONCE = 40_000
 _BATCH_TOKENS = 6144
 
