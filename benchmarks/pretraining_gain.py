@@ -12,46 +12,18 @@ FOLDER keeps the runs: an interrupted call goes on. `--tasks 'NAME;NAME'` runs s
 """
 
 import argparse
-import dataclasses
 import json
 import os
 from pathlib import Path
 from typing import Any
 
 import common
+from task_data import DATASETS, Dataset
 
 from albert_tf.bundled import BUNDLED, bundled_model
 
 RATES, SCRATCH_RATES = (1e-4, 3e-4), (3e-4, 1e-3)
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """A task of GLUE.
-
-    Attributes:
-        glue: its name there and of its folder.
-        command: of `albert-tf finetune`.
-        metric: the figure.
-        train: the training file in its folder.
-        epochs: passes.
-    """
-
-    glue: str
-    command: str
-    metric: str
-    train: str = "train.tsv"
-    epochs: int = 4
-
-
-ROWS = {
-    "SST-2": Row("SST-2", "classification", "accuracy", "train_first20000.tsv"),
-    "CoLA": Row("CoLA", "classification", "matthews_correlation"),
-    "RTE": Row("RTE", "classification", "accuracy", epochs=6),
-    "MRPC": Row("MRPC", "classification", "accuracy", "msr_paraphrase_train.txt", epochs=6),
-    "STS-B": Row("STS-B", "regression", "spearman", epochs=6),
-    "STS-B, embeddings": Row("STS-B", "similarity", "spearman", epochs=6),
-}
+NAMES = ("SST-2", "CoLA", "RTE", "MRPC", "STS-B", "STS-B, embeddings")
 
 
 def main() -> None:
@@ -60,68 +32,44 @@ def main() -> None:
         "checkpoint", type=Path, nargs="?", default=bundled_model(BUNDLED[0]), help="a preset folder, or a run folder"
     )
     parser.add_argument("--work", type=Path, default=Path("runs/pretraining_gain"), help="folder for the runs")
-    parser.add_argument("--tasks", default=None, help=f"rows, separated by ';', of {'; '.join(ROWS)} (default all)")
+    parser.add_argument("--tasks", default=None, help=f"rows, separated by ';', of {'; '.join(NAMES)} (default all)")
     parser.add_argument("--seeds", default="0,1,2", help="(default 0,1,2)")
     args = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     args.work.mkdir(parents=True, exist_ok=True)
-    names = list(ROWS) if args.tasks is None else [name.strip() for name in args.tasks.split(";")]
+    names = list(NAMES) if args.tasks is None else [name.strip() for name in args.tasks.split(";")]
     figures = []
     for name in names:
-        found = {"name": name, "metric": ROWS[name].metric}
+        found = {"name": name, "metric": DATASETS[name].metric}
         for start in ("scratch", "checkpoint"):
-            found[start] = measured(ROWS[name], start, args)
+            found[start] = measured(DATASETS[name], start, args)
         figures.append(found)
         print(found, flush=True)
     common.show(f"fine-tuned from {args.checkpoint.name}", [shown(found) for found in figures], figures, args.json)
 
 
-def measured(row: Row, start: str, args: argparse.Namespace) -> dict[str, Any]:
+def measured(dataset: Dataset, start: str, args: argparse.Namespace) -> dict[str, Any]:
     """The best combination of one side: its learning rate, mean and standard deviation over the seeds."""
-    out = args.work / f"{row.glue}-{row.command}-{start}"
-    train, valid = files(row, args)
+    out = args.work / f"{Path(dataset.folder).name}-{dataset.command}-{start}"
+    train, valid = dataset.files(args.data, args.work)
     if start == "checkpoint":
         begin, rates = ["--from", args.checkpoint], RATES
     else:
-        begin, rates = (
-            ["--from-scratch", args.checkpoint / "config.json", "--tokenizer", args.checkpoint],
-            SCRATCH_RATES,
-        )
-    glue = [] if row.command == "similarity" else ["--glue", row.glue]
+        config = args.checkpoint / "config.json"
+        begin, rates = ["--from-scratch", config, "--tokenizer", args.checkpoint], SCRATCH_RATES
     summary = out / "summary.json"
     if not summary.exists():
         common.albert_tf(
-            *("finetune", row.command, *glue, "--train", train, "--valid", valid, *begin, "--out", out),
-            *(
-                "--epochs",
-                row.epochs,
-                "--best-metric",
-                row.metric,
-                "--max-length",
-                128,
-                "--precision",
-                "mixed_bfloat16",
-            ),
-            *("--seeds", args.seeds, "--sweep", f"learning_rate={','.join(map(str, rates))}"),
+            *("finetune", dataset.command, "--train", train, "--valid", valid, *begin, "--out", out),
+            *(*dataset.options, "--max-length", 128, "--precision", "mixed_bfloat16", "--seeds", args.seeds),
+            *("--sweep", f"learning_rate={','.join(map(str, rates))}"),
         )
     best = json.loads(summary.read_text(encoding="utf-8"))["rows"][0]
     return {
         "learning_rate": best["settings"]["learning_rate"],
-        "mean": best["mean"][row.metric],
-        "deviation": best["deviation"].get(row.metric, 0.0),
+        "mean": best["mean"][dataset.metric],
+        "deviation": best["deviation"].get(dataset.metric, 0.0),
     }
-
-
-def files(row: Row, args: argparse.Namespace) -> tuple[Path, Path]:
-    """The training file and the one that figures are of."""
-    folder = args.data / "glue_canonical" / row.glue
-    if row.glue != "MRPC":
-        return folder / row.train, folder / "dev.tsv"
-    parts = args.work / "msr_paraphrase_train.txt", args.work / "msr_paraphrase_test.txt"
-    header, *lines = (folder / row.train).read_text(encoding="utf-8-sig").splitlines()
-    for path, kept in zip(parts, ([x for i, x in enumerate(lines) if i % 8], lines[::8]), strict=True):
-        path.write_text("\n".join([header, *kept]) + "\n", encoding="utf-8")
-    return parts
 
 
 def shown(found: dict[str, Any]) -> dict[str, str]:

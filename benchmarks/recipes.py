@@ -55,6 +55,7 @@ class Encoder:
     takes_pairs: bool = False
     task: str = "encoder"
     layers: tuple[Any, ...] = ()  # no head
+    head_layers: tuple[Any, ...] = ()
 
     def row_outputs(self, sequence_output: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
         if self.backbone.pooler is None:

@@ -50,7 +50,7 @@ class WordVectors:
             if (bad := np.flatnonzero(~np.isfinite(part).all(axis=1))).size:
                 raise InputError(f"{source}, row {start + bad[0] + 1}: expected finite numbers")
             total += part.sum(axis=0, dtype=np.float64)
-            seen += np.count_nonzero(part.any(axis=1))
+            seen += int(np.count_nonzero(part.any(axis=1)))
             checksum = zlib.crc32(part.data, checksum)
         self.mean = (total / max(seen, 1)).astype(np.float32)
         self.checksum = f"{checksum:08x}"
