@@ -84,7 +84,7 @@ def draw_panel(axes: "Axes", title: str, moments: Sequence[float], lines: Sequen
         style = "--" if label == "validation" else "-"  # for who does not tell the colors apart
         axes.plot(moments, values, style, marker=marker, markersize=4, color=color, label=label)
     axes.set_title(title, fontsize=11, parse_math=False)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     if lines[0][0]:
