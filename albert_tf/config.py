@@ -277,7 +277,7 @@ CONFIGS: dict[str, AlbertConfig] = {
     "brightmart_base": _brightmart(_SHAPES["base"]),
     "brightmart_large": _brightmart(_SHAPES["large"]),
     "brightmart_xlarge": _brightmart((2048, 24, 32)),
-    "albert_tiny_en": _shape(8192, (312, 4, 12)),
+    "albert_tiny_en": _shape(8192, (312, 6, 12)),
     "albert_small_en": _shape(30000, (384, 6, 12)),
     "bert_base": _bert(_SHAPES["base"]),
     "bert_large": _bert(_SHAPES["large"]),

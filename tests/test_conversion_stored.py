@@ -80,6 +80,12 @@ def test_quantised_weights_are_refused(tmp_path: Path, kind: str) -> None:
         safetensors_in(path)
 
 
+def test_files_can_be_read_by_whom_a_new_file_can(tmp_path: Path) -> None:
+    (tmp_path / "other").touch()
+    write_safetensors(tmp_path / "model.safetensors", {"a": np.ones(3, np.float32)})
+    assert (tmp_path / "model.safetensors").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
 def test_a_file_that_changes_between_two_looks(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     write_safetensors(path, {"a": np.ones(3, np.float32)})

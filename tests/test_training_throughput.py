@@ -36,7 +36,7 @@ def test_depth_counts_sharing_does_not() -> None:
     config = AlbertConfig.from_name("albert_tiny_en")
     flat = training_flops(config, 1000, 100, 150)
     assert training_flops(dataclasses.replace(config, sharing="none"), 1000, 100, 150) == flat
-    deeper = training_flops(dataclasses.replace(config, num_layers=8), 1000, 100, 150)
+    deeper = training_flops(dataclasses.replace(config, num_layers=config.num_layers + 4), 1000, 100, 150)
     blocks = 6 * 1000 * 4 * (4 * 312**2 + 2 * 312 * 1248 + 2 * 100 * 312)
     assert deeper - flat == pytest.approx(blocks)
 

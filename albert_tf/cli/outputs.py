@@ -35,7 +35,8 @@ def with_place(error: OSError, args: argparse.Namespace) -> str:
     if error.errno != errno.ENOSPC or error.filename is not None:
         return str(error)
     places = [f"{value}" for name in _OUTPUTS if (value := getattr(args, name, None))]
-    return f"{error.strerror}: cannot write {' or '.join([*places, 'a temporary file'])} (TMPDIR says where those are)"
+    written = " or ".join([*places, "standard output", "a temporary file"])
+    return f"{error.strerror}: cannot write {written} (TMPDIR says where those are)"
 
 
 def _files(value: Any) -> Iterator[Path]:

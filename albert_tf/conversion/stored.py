@@ -6,6 +6,7 @@ the weights themselves memory holds no second copy of a large one at the end.
 
 import dataclasses
 import math
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -103,7 +104,7 @@ def in_float16(weights: Mapping[str, np.ndarray], source: str) -> dict[str, np.n
 
 
 def write_safetensors(path: Path, tensors: dict[str, np.ndarray], metadata: dict[str, str] | None = None) -> None:
-    """Writes a safetensors file.
+    """Writes a safetensors file that whoever may read a new file can read.
 
     Raises:
         OSError: it cannot be written; the disk is full.
@@ -111,8 +112,11 @@ def write_safetensors(path: Path, tensors: dict[str, np.ndarray], metadata: dict
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
+    path.touch()
+    mode = path.stat().st_mode  # as the umask has it; save_file gives a file to its owner alone
     try:
         save_file(tensors, path, metadata)
+        path.chmod(stat.S_IMODE(mode))
     except SafetensorError as error:
         raise OSError(str(error)) from error
 

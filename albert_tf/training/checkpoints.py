@@ -16,8 +16,8 @@ from typing import Any
 import keras
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
+from albert_tf.conversion.stored import write_safetensors
 from albert_tf.errors import InputError
 from albert_tf.files import written_whole
 from albert_tf.training.quantization_aware import quantization_variables
@@ -51,7 +51,7 @@ def save_state(path: str | Path, model: keras.Model, progress: Progress) -> None
     values = {name: np.asarray(variable) for name, variable in _variables(model).items()}
     metadata = {"progress": json.dumps(dataclasses.asdict(progress)), "checksum": _checksum(values)}
     with written_whole(path, overwrite=True) as temporary:
-        save_file(values, temporary, metadata)
+        write_safetensors(temporary, values, metadata)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())  # on the disk before it takes the place of a good one
         if path.exists():
