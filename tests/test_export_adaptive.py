@@ -20,8 +20,10 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.errors import InputError
 from albert_tf.inference.depth import DepthChoice, ExitSettings
 from albert_tf.tasks.classification import AlbertTextClassifier
+from albert_tf.tasks.question_answering import AlbertQuestionAnswerer
 from albert_tf.tasks.regression import AlbertTextRegressor
 from albert_tf.tasks.similarity import AlbertTextEmbedder
+from albert_tf.tasks.token_classification import AlbertTokenClassifier
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from export.metadata import append_files, read_files
 from export.runtime import TFLiteRunner
@@ -48,6 +50,21 @@ MODELS: dict[str, tuple[Any, dict[str, Any], Any, int]] = {
     ),
     "regression": (AlbertTextRegressor, {"exits": {"rule": "tolerance"}}, DEEP, 4),
     "similarity": (AlbertTextEmbedder, {"exits": {"rule": "tolerance"}}, dataclasses.replace(DEEP, sharing="none"), 5),
+    "tagging, own heads": (
+        AlbertTokenClassifier,
+        {"labels": LABELS, "exits": {"rule": "confidence", "heads": "own"}},
+        DEEP,
+        6,
+    ),
+    "tagging, groups": (
+        AlbertTokenClassifier,
+        {"labels": LABELS, "exits": {"rule": "entropy"}},
+        CONFIGS["groups 2, inner 2, erf"],
+        7,
+    ),
+    "answers, own heads": (AlbertQuestionAnswerer, {"exits": {"rule": "confidence", "heads": "own"}}, DEEP, 8),
+    "answers, patience": (AlbertQuestionAnswerer, {"exits": {"rule": "patience", "patience": 1}}, DEEP, 9),
+    "squad2": (AlbertQuestionAnswerer, {"head": "squad2", "exits": {"rule": "confidence"}}, DEEP, 10),
 }
 # What differs by rounding alone may fall on the other side of a threshold.
 ROUNDING = 1e-5
