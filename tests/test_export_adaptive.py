@@ -17,8 +17,11 @@ from tiny_exports import BASE, CONFIGS, LABELS, MAX_LENGTH, random_inputs
 from tiny_models import randomize
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.data.conll import TaggedExample
+from albert_tf.data.squad import QuestionExample
 from albert_tf.errors import InputError
 from albert_tf.inference.depth import DepthChoice, ExitSettings
+from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.tasks.classification import AlbertTextClassifier
 from albert_tf.tasks.question_answering import AlbertQuestionAnswerer
 from albert_tf.tasks.regression import AlbertTextRegressor
@@ -252,6 +255,37 @@ def test_a_saved_model_exits_where_keras_does(name: str, tmp_path: Path) -> None
         numbers = {one: tf.constant(value[0]) for one, value in choice.inputs("exits").items()}
         found = loaded.signatures["texts_at_depth"](texts=tf.constant(texts), **numbers)
         assert found["depth"].numpy().tolist() == [int(one["depth"]) for one in run(task, rows, choice)]
+
+
+@pytest.mark.parametrize("name", ["tagging, own heads", "answers, own heads", "squad2"])
+def test_each_part_of_a_served_text_exits_by_itself(name: str, tmp_path: Path) -> None:
+    task = model(name)
+    report = export_saved_model(task, tmp_path / "served", exits=dataclasses.replace(task.exits, threshold=0.55))
+    asked = "texts_at_depth" if task.task == "tagging" else "questions_at_depth"
+    assert {"serving_default", asked, "tokens_at_depth"} <= set(report.signatures)
+    assert report.agreement >= 0.99 and task.depth == DepthChoice()  # the check compares depths too
+    loaded = tf.saved_model.load(str(tmp_path / "served" / "1"))
+    texts = ["the old mill", "by the river " * 12, ""]
+    inputs = {"texts": texts} if task.task == "tagging" else {"questions": ["the mill"] * 3, "passages": texts}
+    tensors = {field: tf.constant(values) for field, values in inputs.items()}
+    choice = DepthChoice(patience=1, threshold=0.5)
+    numbers = {one: tf.constant(value[0]) for one, value in choice.inputs("exits").items()}
+    found = loaded.signatures[asked](**tensors, **numbers)["depth"].numpy()
+    pipeline = pipeline_of(task)
+    examples = {
+        "tagging": lambda: [TaggedExample(tuple(text.split())) for text in texts],
+        "question-answering": lambda: [QuestionExample("", text, "the mill") for text in texts],
+    }[task.task]()
+    parts = [[int(row["depth"]) for row in run(task, pipeline.prepare([one]).rows, choice)] for one in examples]
+    if task.task == "tagging":  # there are no words
+        parts[2] = []
+    assert found.dtype == np.int32 and found.shape == (3, max(map(len, parts)))
+    assert [[depth for depth in row if depth] for row in found.tolist()] == parts
+    assert len(parts[1]) > 1
+
+    export_saved_model(task, tmp_path / "passes", adaptive="passes")
+    loaded = tf.saved_model.load(str(tmp_path / "passes" / "1"))
+    assert "depth" not in loaded.signatures[asked](**tensors, num_passes=tf.constant(2))
 
 
 def test_a_saved_model_with_passes(tmp_path: Path) -> None:
