@@ -93,8 +93,9 @@ def test_wrong_use_is_told_in_one_line(deeper: TinyFiles, folder: Path, capsys: 
     done = command(*words, "--random-depth", 9)  # known when the model is there
     assert done.code == 2 and "expected 1 to 3, the layers of this model; got 9" in done.err
     assert_refused(command(*words, "--exit-heads", "own"), "go with --early-exit RULE")
-    tagging = ("finetune", "tagging", "--train", deeper.train, "--from", folder, "--out", folder / "never")
-    assert_refused(
-        command(*tagging, "--early-exit", "patience"), "--early-exit patience: not for tagging; leave it out"
-    )
+    choices = ("finetune", "multiple-choice", "--train", deeper.train, "--from", folder, "--out", folder / "never")
+    done = command(*choices, "--early-exit", "patience")
+    assert_refused(done, "--early-exit patience: not for multiple-choice; leave it out")
+    questions = ("finetune", "question-answering", *choices[2:], "--early-exit", "patience")
+    assert_refused(command(*questions, "--head", "squad2", "--exit-heads", "own"), "the head squad2 is not small")
     assert not (folder / "never").exists()

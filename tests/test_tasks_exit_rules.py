@@ -181,7 +181,9 @@ def test_the_loss_is_that_of_all_depths(task: str) -> None:
     )
 
 
-@pytest.mark.parametrize(("task", "layer", "size"), [("tagging", "token_classification", 3), ("span", "question_answering", 2)])
+@pytest.mark.parametrize(
+    ("task", "layer", "size"), [("tagging", "token_classification", 3), ("span", "question_answering", 2)]
+)
 def test_heads_of_their_own(task: str, layer: str, size: int, tmp_path: Path) -> None:
     exits = ExitSettings("confidence", 1, 0.5, "own")
     model = new_model(task, exits)
