@@ -1,4 +1,4 @@
-"""`albert_tf.tasks.exit_rules`: rows with several choices, of tagging and question answering, against the definition in NumPy."""
+"""`albert_tf.tasks.exit_rules`: rows that choose several things, as in tagging and answers, against the rules in NumPy."""
 
 import dataclasses
 from pathlib import Path
