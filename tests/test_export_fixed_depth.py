@@ -61,7 +61,7 @@ def test_a_model_with_exits_becomes_a_plain_one_with_the_head_of_its_last_pass(h
 )
 def test_heads_over_tokens(name: str, settings: dict[str, Any]) -> None:
     task = new_task(name, **settings, exits=ExitSettings("confidence", heads="own"))
-    rows = task.encode(LINES[:5], LINES[5:10] if task.takes_pairs else None)
+    rows = task.encode(LINES[:3], LINES[3:6] if task.takes_pairs else None)
     for count in (1, 3):
         task.choose_depth(DepthChoice(count, threshold=1.0))
         for found, wanted in zip(at_fixed_depth(task, count).run_rows(rows), task.run_rows(rows), strict=True):
