@@ -201,6 +201,20 @@ def test_passes_of_a_file_are_those_of_keras(length: Any, tmp_path: Path) -> Non
         runner.choose_depth(DepthChoice(6))
 
 
+@pytest.mark.parametrize("name", ["tagging, own heads", "answers, own heads", "squad2"])
+def test_padding_of_a_fixed_length_is_not_asked(name: str, tmp_path: Path) -> None:
+    task = model(name)
+    export_tflite(task, tmp_path / "a.tflite", recipe="float32", length=(8, 16), measure=False)
+    runner, found = TFLiteRunner(tmp_path / "a.tflite"), set()
+    for choice in (DepthChoice(threshold=0.4), DepthChoice(threshold=0.6), DepthChoice(patience=2, threshold=0.5)):
+        for mine, wanted in zip(*(run(one, ROWS, choice) for one in (runner, task)), strict=True):
+            found.add(int(wanted["depth"]))
+            assert int(mine.pop("depth")) == int(wanted["depth"])
+            for output, values in mine.items():
+                np.testing.assert_allclose(values, wanted[output], rtol=1e-3, atol=1e-3)
+    assert len(found) > 2
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
