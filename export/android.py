@@ -152,6 +152,11 @@ def _device_task(run: Path) -> AlbertTask:
             f"{run}: a model for {task.task}; expected one for {', '.join(DEVICE_TASKS)}. albert-tf export tflite writes "
             "a file of any task"
         )
+    if task.exits is not None:
+        raise InputError(
+            f"{run}: stops early, while an app's folder has files that make all passes; albert-tf export tflite writes one "
+            "that stops early, and with --adaptive none one that does not"
+        )
     return in_float32(task)
 
 

@@ -68,8 +68,9 @@ def export_saved_model(
         version: the number; default: 1, or one more than the highest there is. With `overwrite`, the highest there is.
         texts: what to compare the two models on, beside built-in odd ones; default: built-in sentences.
         adaptive: what of the depth can be chosen in a request, as for `export.export_tflite`: by the signatures
-            `texts_at_depth`, `pairs_at_depth` (not of embeddings) and `tokens_at_depth`, which take scalars beside their
-            texts. With "exits" every signature but `embed` of classifiers and cosines says the `depth`.
+            `texts_at_depth`, `questions_at_depth`, `pairs_at_depth` (not of embeddings) and `tokens_at_depth`, which take
+            scalars beside their texts. With "exits" every signature but `embed` of classifiers and cosines says the
+            `depth`: of texts and passages that are read in parts that of each part.
         exits: with "exits", when answers are settled, in place of the model's own.
         overwrite: replace the version, if it is there. Others stay.
 

@@ -7,7 +7,7 @@ has not as many entries as others of the batch is filled up at the end, texts wi
 import abc
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -19,6 +19,7 @@ from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.inference.runner import Outputs
 from albert_tf.tasks.base import AlbertTask
 from albert_tf.tokenization.graph import GraphTokenizer
+from albert_tf.tokenization.graph_rules import ragged
 from albert_tf.tokenization.packing import Packed, pad_batch
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from export.adaptive import EVERY_PASS
@@ -80,12 +81,15 @@ class ServedTask(abc.ABC):
         adaptive: what of the depth the signatures that end in `AT_DEPTH` take: see `albert_tf.inference.depth.ADAPTIVE`.
 
     Attributes:
+        asked: what the name of the signature that takes strings and the depth begins with.
         pipeline: the task's own, in Python: what signatures must agree with.
         tokenizer: cuts texts to what the task takes.
         encode_texts: the vocabulary in the graph: string (n,) → ragged int32 ids (n, None).
         tokenize: the tokenizer in the graph.
         encode: the three model inputs (B, S) → the last layer (B, S, H).
     """
+
+    asked: ClassVar[str] = TEXTS
 
     def __init__(self, task: Any, adaptive: str = PLAIN) -> None:
         self.task = task
@@ -123,7 +127,7 @@ class ServedTask(abc.ABC):
 
     def with_depth(self, name: str, signature: Signature) -> dict[str, Signature]:
         """The signature, which notes depths where the model exits early; where the depth can be chosen, also one of the
-        same with the inputs that choose it."""
+        same with the inputs that choose it. What is expected of answers that are read in parts says depths already."""
 
         if self.adaptive == PLAIN:
             return {name: signature}
@@ -134,7 +138,7 @@ class ServedTask(abc.ABC):
             self.runner.depths.clear()
             found = signature.expected(columns)
             self.task.choose_depth(before)
-            if self.adaptive != EXITS:
+            if self.adaptive != EXITS or all(DEPTH in answer for answer in found):
                 return found
             return [answer | {DEPTH: depth} for answer, depth in zip(found, self.runner.depths, strict=True)]
 
@@ -143,13 +147,37 @@ class ServedTask(abc.ABC):
         found = {name: dataclasses.replace(signature, expected=lambda columns: expected(columns, own))}
         choice = dataclasses.replace(own, num_passes=(1 + self.task.backbone.config.num_layers) // 2)
         chosen = {one: value[0] for one, value in choice.inputs(self.adaptive).items()}
-        found[("texts" if name == SERVING_DEFAULT else name) + AT_DEPTH] = Signature(
+        found[(self.asked if name == SERVING_DEFAULT else name) + AT_DEPTH] = Signature(
             signature.answer,
             signature.inputs | self.depth_inputs,
             lambda texts: signature.example(texts) | chosen,
             lambda columns: expected(columns, choice),
         )
         return found
+
+    def depths_of_parts(self, outputs: Tensors, texts: tf.Tensor, count: tf.Tensor) -> Tensors:
+        """`depth` of `count` answers that are read in parts, int32 (count, parts): of each part in order, then 0; nothing
+        where the model does not say it.
+
+        Args:
+            outputs: of the model, a row for each part.
+            texts: the answer that each part is of, in order, int32 (rows,).
+        """
+        if DEPTH not in outputs:
+            return {}
+        parts = tf.math.bincount(texts, minlength=count, maxlength=count)
+        splits = tf.concat([[0], tf.cumsum(tf.cast(parts, tf.int64))], 0)
+        return {DEPTH: ragged(outputs[DEPTH], splits).to_tensor()}
+
+    def expected_depths(self, texts: Sequence[int | None], count: int) -> list[Answer]:
+        """The same of the rows that were run last; None for a row that a signature does not run."""
+        if self.adaptive != EXITS:
+            return [{} for _ in range(count)]
+        found: list[list[int]] = [[] for _ in range(count)]
+        for text, depth in zip(texts, self.runner.depths[-len(texts) :], strict=True):
+            if text is not None:
+                found[text].append(depth)
+        return [{DEPTH: depths} for depths in found]
 
     @abc.abstractmethod
     def text_signatures(self) -> dict[str, Signature]:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_tf.data.schema import PADDING_MASK
+from albert_tf.data.squad import QuestionExample
+from albert_tf.inference.depth import DEPTH
 from albert_tf.inference.question_answering import (
     END_LOG_PROBS,
     END_LOGITS,
@@ -63,21 +65,26 @@ class Spans(NamedTuple):
 
 class ServedQuestionAnswerer(ServedTask):
     """`answer` with its `start` and `end` in characters of the passage, `score` and `no_answer_score`; passages of any
-    length, in parts. A question that leaves no room for the passage is cut."""
+    length, in parts, of which each exits by itself. A question that leaves no room for the passage is cut."""
+
+    asked = QUESTIONS
 
     def text_signatures(self) -> dict[str, Signature]:
         encode_with_offsets = self.tokenizer.vocabulary.graph_offset_encoder()
 
-        def answer(questions: tf.Tensor, passages: tf.Tensor) -> Tensors:
+        def answer(questions: tf.Tensor, passages: tf.Tensor, **depth: tf.Tensor) -> Tensors:
             same_batch(questions=questions, passages=passages)
             ids, places = encode_with_offsets(passages)
             windows = self._windows(self.encode_texts(questions), ids)
             characters = graph_rules.decode(passages)
-            outputs = self._shown(self.run(windows.inputs), windows)
+            found = self.run(windows.inputs, depth)
+            depths = self.depths_of_parts(found, windows.example, tf.size(questions))
+            outputs = self._shown({name: found[name] for name in found if name != DEPTH}, windows)
             spans = self._spans(outputs, windows, places, characters)
-            return self._answers(spans, self._against(outputs, windows), characters)
+            return self._answers(spans, self._against(outputs, windows), characters) | depths
 
-        return {SERVING_DEFAULT: Signature(answer, strings(QUESTIONS, PASSAGES), self._example, self._expected)}
+        example = Signature(answer, strings(QUESTIONS, PASSAGES), self._example, self._expected)
+        return self.with_depth(SERVING_DEFAULT, example)
 
     @property
     def settings(self) -> AnswerSettings:
@@ -222,6 +229,10 @@ class ServedQuestionAnswerer(ServedTask):
         return {QUESTIONS: questions, PASSAGES: passages}
 
     def _expected(self, columns: Columns) -> list[Answer]:
+        examples = [QuestionExample("", p, q) for q, p in zip(columns[QUESTIONS], columns[PASSAGES], strict=True)]
+        prepared = self.pipeline.prepare(examples)
+        answers = self.pipeline.answer(prepared)
+        rows = [number for number, asked in enumerate(prepared.context) for _ in asked.bounds]
         return [
             {
                 ANSWER: found.text,
@@ -229,8 +240,9 @@ class ServedQuestionAnswerer(ServedTask):
                 END: NOWHERE if found.end is None else found.end,
                 SCORE: found.score,
                 NO_ANSWER_SCORE: found.no_answer_score,
+                **depth,
             }
-            for found in self.pipeline(columns[QUESTIONS], columns[PASSAGES])
+            for found, depth in zip(answers, self.expected_depths(rows, len(answers)), strict=True)
         ]
 
 

@@ -36,28 +36,29 @@ class Words(NamedTuple):
 
 
 class ServedTagger(ServedTask):
-    """`words` with `starts` and `ends` in characters, `labels` in IOB2 and `scores`; texts of any length, in parts."""
+    """`words` with `starts` and `ends` in characters, `labels` in IOB2 and `scores`; texts of any length, in parts, of
+    which each exits by itself."""
 
     def text_signatures(self) -> dict[str, Signature]:
-        def answer(texts: tf.Tensor) -> Tensors:
+        def answer(texts: tf.Tensor, **depth: tf.Tensor) -> Tensors:
             words = words_of(texts)
-            table = ragged(self._probabilities(words, self.encode_texts(words.texts)), words.splits).to_tensor(0.0)
+            found, depths = self._probabilities(words, self.encode_texts(words.texts), depth)
+            table = ragged(found, words.splits).to_tensor(0.0)
             lengths = words.splits[1:] - words.splits[:-1]
             chosen = best_paths(table, lengths, self.pipeline.labels)
             is_word = tf.sequence_mask(lengths, tf.shape(table)[1])
             labels = tf.gather(tf.constant(list(self.pipeline.labels)), chosen)
             scores = tf.gather(table, chosen, axis=2, batch_dims=2)
             rows = {WORDS: words.texts, STARTS: tf.cast(words.starts, tf.int32), ENDS: tf.cast(words.ends, tf.int32)}
-            return {name: ragged(values, words.splits).to_tensor() for name, values in rows.items()} | {
-                LABELS: tf.where(is_word, labels, ""),
-                SCORES: tf.where(is_word, scores, 0.0),
-            }
+            answers = {name: ragged(values, words.splits).to_tensor() for name, values in rows.items()}
+            return answers | depths | {LABELS: tf.where(is_word, labels, ""), SCORES: tf.where(is_word, scores, 0.0)}
 
         example = Signature(answer, strings(TEXTS), lambda texts: {TEXTS: list(texts)}, self._expected)
-        return {SERVING_DEFAULT: example}
+        return self.with_depth(SERVING_DEFAULT, example)
 
-    def _probabilities(self, words: Words, ids: tf.RaggedTensor) -> tf.Tensor:
-        """(words, labels): of each word's first piece, in as many rows of whole words as it takes."""
+    def _probabilities(self, words: Words, ids: tf.RaggedTensor, depth: Tensors) -> tuple[tf.Tensor, Tensors]:
+        """(words, labels): of each word's first piece, in as many rows of whole words as it takes; and the depths of
+        these rows."""
         room = self.tokenizer.max_length - 2
         is_empty = tf.equal(ids.row_lengths(), 0)
         unknown_splits = tf.concat([[0], tf.cumsum(tf.cast(is_empty, tf.int64))], 0)
@@ -66,15 +67,18 @@ class ServedTagger(ServedTask):
         begin, end = tf.cast(ids.row_splits[:-1], tf.int64), tf.cast(ids.row_splits[1:], tf.int64)
         number = tf.range(tf.size(begin, tf.int64))
         # A part goes up to the first word that it has no room for, or to the end of the text.
-        text_ends = tf.gather(words.splits[1:], row_numbers(ragged(number, words.splits)))
+        text = row_numbers(ragged(number, words.splits))  # of each word
+        text_ends = tf.gather(words.splits[1:], text)
         following = tf.minimum(tf.searchsorted(end, begin + room, side="right", out_type=tf.int64), text_ends)
         part_starts = reached_places(ragged(number, words.splits), following - number)
         sizes = tf.scatter_nd(part_starts[:, None], tf.ones_like(part_starts), tf.shape(number, tf.int64))
         part = tf.cumsum(sizes) - 1  # of each word
         part_splits = tf.concat([tf.gather(begin, part_starts), [tf.size(ids.values, tf.int64)]], 0)
-        outputs = self.run(self.padded(self.framed(ragged(ids.values, part_splits))))[LABEL_PROBABILITIES]
+        outputs = self.run(self.padded(self.framed(ragged(ids.values, part_splits))), depth)
         place = 1 + begin - tf.gather(part_splits, part)
-        return tf.gather_nd(outputs, tf.stack([part, place], 1))
+        found = tf.gather_nd(outputs[LABEL_PROBABILITIES], tf.stack([part, place], 1))
+        texts = tf.cast(tf.gather(text, part_starts), tf.int32)
+        return found, self.depths_of_parts(outputs, texts, tf.size(words.splits) - 1)
 
     def _expected(self, columns: Columns) -> list[Answer]:
         places = [word_places(text) for text in columns[TEXTS]]
@@ -82,7 +86,10 @@ class ServedTagger(ServedTask):
             TaggedExample(tuple(text[start:end] for start, end in spans))
             for text, spans in zip(columns[TEXTS], places, strict=True)
         ]
-        tagged = self.pipeline.answer(self.pipeline.prepare(examples))
+        prepared = self.pipeline.prepare(examples)
+        tagged = self.pipeline.answer(prepared)
+        # A text without words has no row here.
+        depths = self.expected_depths([i if starts else None for i, starts in prepared.context[0]], len(examples))
         return [
             {
                 WORDS: list(example.words),
@@ -90,8 +97,9 @@ class ServedTagger(ServedTask):
                 ENDS: [end for _, end in spans],
                 LABELS: list(found.labels),
                 SCORES: list(found.scores),
+                **depth,
             }
-            for example, spans, found in zip(examples, places, tagged, strict=True)
+            for example, spans, found, depth in zip(examples, places, tagged, depths, strict=True)
         ]
 
 

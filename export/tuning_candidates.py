@@ -25,6 +25,11 @@ EXIT_VALUES: dict[str, tuple[str, tuple[float, ...]]] = {
     "entropy": ("threshold", (0.05, 0.1, 0.2, 0.4)),
     "tolerance": ("threshold", (0.01, 0.02, 0.05, 0.1, 0.2)),
 }
+# Of rows that choose something for each token: the least clear of many choices is seldom as clear as a text's only label.
+TOKEN_EXIT_VALUES = EXIT_VALUES | {
+    "confidence": ("threshold", (0.4, 0.5, 0.6, 0.7, 0.9)),
+    "entropy": ("threshold", (0.2, 0.3, 0.4, 0.5, 0.6)),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,7 +168,7 @@ def _file_of_depths(task: AlbertTask, recipe: str, depths: Sequence[int], shape:
 
 def _file_of_exits(task: AlbertTask, recipe: str, exits: ExitSettings, shape: Shape, narrower: str) -> PlannedFile:
     """A file with early exits; its own setting, and the others of `EXIT_VALUES`, are chosen when it runs."""
-    field, values = EXIT_VALUES[exits.rule]
+    field, values = (TOKEN_EXIT_VALUES if task.token_outputs else EXIT_VALUES)[exits.rule]
     full = task.backbone.config.num_layers
     if field == "patience":  # P settled passes in a row end a run after P + 1 at the earliest
         values = tuple(value for value in values if value + 1 < full)

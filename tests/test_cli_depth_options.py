@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 from command_line import albert_tf, assert_refused
-from tiny_data import TinyFiles, flags, read_json, tiny_run
+from tiny_data import TinyFiles, flags, read_json, run_quietly, separable_rows, tiny_run, tiny_task_run
+from tiny_questions import question_run
+
+from albert_tf.training.task_runs import TaggingRun
 
 TEXT = "ice and snow and frost"
 
@@ -60,6 +63,43 @@ def test_early_exit_from_training_to_a_file(
     assert not (folder / "no.tflite").exists()
 
 
+@pytest.mark.parametrize("head", ["tagging", "span", "squad2"])
+def test_rows_with_several_choices_from_training_to_a_file(
+    head: str, deeper: TinyFiles, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, out, own = albert_tf(capsys), folder / head, folder / f"files of {head}"
+    own.mkdir()
+    exits: dict[str, Any] = {"early_exit": "confidence", "exit_threshold": 0.6, "epochs": 3.0}
+    if head == "tagging":
+        data = own / "train.conll"
+        rows = [[f"{word}\t{'S-X' if len(word) > 4 else 'O'}\n" for word in t.split()] for t, _ in separable_rows(48)]
+        data.write_text("\n".join("".join(row) for row in rows), encoding="utf-8")
+        run_quietly(tiny_task_run(TaggingRun, deeper, out, data, **exits))
+        asked: tuple[Any, ...] = ("--text", TEXT)
+    else:
+        run = question_run(deeper, own, out, head=head, **exits)
+        run_quietly(run)
+        data = Path(str(run.valid))
+        (own / "passage.txt").write_text(TEXT, encoding="utf-8")
+        asked = ("--question", "is it very cold", "--context-file", own / "passage.txt")
+    file, figures = folder / f"{head}.tflite", folder / "figures.json"
+    done = command("export", "tflite", out, "--recipe", "float32", "--out", file, "--json", folder / f"{head}.json")
+    assert done.code == 0 and "mean depth" in done.out, done.err
+    assert read_json(folder / f"{head}.json")["depth"]["same_depth"] >= 0.99
+    found = []
+    for words, depth in ((("--exit-threshold", 0), 1), (("--exit-threshold", 1), 3), ((), None)):
+        for model in (out, file):
+            done = command("evaluate", model, "--data", data, *words, "--json", figures, "--overwrite")
+            assert done.code == 0, done.err
+            found.append(read_json(figures))
+            assert depth is None or found[-1]["mean_depth"] == depth
+            done = command("predict", model, *asked, *words)
+            assert done.code == 0 and (means(done.err) == depth or depth is None), done.err
+    keras, exported = found[-2:]
+    for name in ("f1", "mean_depth"):
+        assert exported[name] == pytest.approx(keras[name], rel=0.01)
+
+
 def test_random_depth_from_training_to_a_file(
     deeper: TinyFiles, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,8 +133,9 @@ def test_wrong_use_is_told_in_one_line(deeper: TinyFiles, folder: Path, capsys: 
     done = command(*words, "--random-depth", 9)  # known when the model is there
     assert done.code == 2 and "expected 1 to 3, the layers of this model; got 9" in done.err
     assert_refused(command(*words, "--exit-heads", "own"), "go with --early-exit RULE")
-    tagging = ("finetune", "tagging", "--train", deeper.train, "--from", folder, "--out", folder / "never")
-    assert_refused(
-        command(*tagging, "--early-exit", "patience"), "--early-exit patience: not for tagging; leave it out"
-    )
+    choices = ("finetune", "multiple-choice", "--train", deeper.train, "--from", folder, "--out", folder / "never")
+    done = command(*choices, "--early-exit", "patience")
+    assert_refused(done, "--early-exit patience: not for multiple-choice; leave it out")
+    questions = ("finetune", "question-answering", *choices[2:], "--early-exit", "patience")
+    assert_refused(command(*questions, "--head", "squad2", "--exit-heads", "own"), "the head squad2 is not small")
     assert not (folder / "never").exists()

@@ -17,11 +17,16 @@ from tiny_exports import BASE, CONFIGS, LABELS, MAX_LENGTH, random_inputs
 from tiny_models import randomize
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.data.conll import TaggedExample
+from albert_tf.data.squad import QuestionExample
 from albert_tf.errors import InputError
 from albert_tf.inference.depth import DepthChoice, ExitSettings
+from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.tasks.classification import AlbertTextClassifier
+from albert_tf.tasks.question_answering import AlbertQuestionAnswerer
 from albert_tf.tasks.regression import AlbertTextRegressor
 from albert_tf.tasks.similarity import AlbertTextEmbedder
+from albert_tf.tasks.token_classification import AlbertTokenClassifier
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 from export.metadata import append_files, read_files
 from export.runtime import TFLiteRunner
@@ -48,6 +53,21 @@ MODELS: dict[str, tuple[Any, dict[str, Any], Any, int]] = {
     ),
     "regression": (AlbertTextRegressor, {"exits": {"rule": "tolerance"}}, DEEP, 4),
     "similarity": (AlbertTextEmbedder, {"exits": {"rule": "tolerance"}}, dataclasses.replace(DEEP, sharing="none"), 5),
+    "tagging, own heads": (
+        AlbertTokenClassifier,
+        {"labels": LABELS, "exits": {"rule": "confidence", "heads": "own"}},
+        DEEP,
+        6,
+    ),
+    "tagging, groups": (
+        AlbertTokenClassifier,
+        {"labels": LABELS, "exits": {"rule": "entropy"}},
+        CONFIGS["groups 2, inner 2, erf"],
+        7,
+    ),
+    "answers, own heads": (AlbertQuestionAnswerer, {"exits": {"rule": "confidence", "heads": "own"}}, DEEP, 8),
+    "answers, patience": (AlbertQuestionAnswerer, {"exits": {"rule": "patience", "patience": 1}}, DEEP, 9),
+    "squad2": (AlbertQuestionAnswerer, {"head": "squad2", "exits": {"rule": "confidence"}}, DEEP, 10),
 }
 # What differs by rounding alone may fall on the other side of a threshold.
 ROUNDING = 1e-5
@@ -181,6 +201,20 @@ def test_passes_of_a_file_are_those_of_keras(length: Any, tmp_path: Path) -> Non
         runner.choose_depth(DepthChoice(6))
 
 
+@pytest.mark.parametrize("name", ["tagging, own heads", "answers, own heads", "squad2"])
+def test_padding_of_a_fixed_length_is_not_asked(name: str, tmp_path: Path) -> None:
+    task = model(name)
+    export_tflite(task, tmp_path / "a.tflite", recipe="float32", length=(8, 16), measure=False)
+    runner, found = TFLiteRunner(tmp_path / "a.tflite"), set()
+    for choice in (DepthChoice(threshold=0.4), DepthChoice(threshold=0.6), DepthChoice(patience=2, threshold=0.5)):
+        for mine, wanted in zip(*(run(one, ROWS, choice) for one in (runner, task)), strict=True):
+            found.add(int(wanted["depth"]))
+            assert int(mine.pop("depth")) == int(wanted["depth"])
+            for output, values in mine.items():
+                np.testing.assert_allclose(values, wanted[output], rtol=1e-3, atol=1e-3)
+    assert len(found) > 2
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -235,6 +269,37 @@ def test_a_saved_model_exits_where_keras_does(name: str, tmp_path: Path) -> None
         numbers = {one: tf.constant(value[0]) for one, value in choice.inputs("exits").items()}
         found = loaded.signatures["texts_at_depth"](texts=tf.constant(texts), **numbers)
         assert found["depth"].numpy().tolist() == [int(one["depth"]) for one in run(task, rows, choice)]
+
+
+@pytest.mark.parametrize("name", ["tagging, own heads", "answers, own heads", "squad2"])
+def test_each_part_of_a_served_text_exits_by_itself(name: str, tmp_path: Path) -> None:
+    task = model(name)
+    report = export_saved_model(task, tmp_path / "served", exits=dataclasses.replace(task.exits, threshold=0.55))
+    asked = "texts_at_depth" if task.task == "tagging" else "questions_at_depth"
+    assert {"serving_default", asked, "tokens_at_depth"} <= set(report.signatures)
+    assert report.agreement >= 0.99 and task.depth == DepthChoice()  # the check compares depths too
+    loaded = tf.saved_model.load(str(tmp_path / "served" / "1"))
+    texts = ["the old mill", "by the river " * 12, ""]
+    inputs = {"texts": texts} if task.task == "tagging" else {"questions": ["the mill"] * 3, "passages": texts}
+    tensors = {field: tf.constant(values) for field, values in inputs.items()}
+    choice = DepthChoice(patience=1, threshold=0.5)
+    numbers = {one: tf.constant(value[0]) for one, value in choice.inputs("exits").items()}
+    found = loaded.signatures[asked](**tensors, **numbers)["depth"].numpy()
+    pipeline = pipeline_of(task)
+    examples = {
+        "tagging": lambda: [TaggedExample(tuple(text.split())) for text in texts],
+        "question-answering": lambda: [QuestionExample("", text, "the mill") for text in texts],
+    }[task.task]()
+    parts = [[int(row["depth"]) for row in run(task, pipeline.prepare([one]).rows, choice)] for one in examples]
+    if task.task == "tagging":  # there are no words
+        parts[2] = []
+    assert found.dtype == np.int32 and found.shape == (3, max(map(len, parts)))
+    assert [[depth for depth in row if depth] for row in found.tolist()] == parts
+    assert len(parts[1]) > 1
+
+    export_saved_model(task, tmp_path / "passes", adaptive="passes")
+    loaded = tf.saved_model.load(str(tmp_path / "passes" / "1"))
+    assert "depth" not in loaded.signatures[asked](**tensors, num_passes=tf.constant(2))
 
 
 def test_a_saved_model_with_passes(tmp_path: Path) -> None:

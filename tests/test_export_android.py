@@ -191,6 +191,13 @@ def test_metrics_on_the_runs_own_validation_file(
     assert model["source"]["training_examples"] == 64
 
 
+def test_runs_that_stop_early_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = EXAMPLES["tagging"][0] | {"exits": {"rule": "confidence"}}
+    new_task("tagging", **settings).save_pretrained(tmp_path / "run")
+    done = albert_tf(capsys)("export", "android", tmp_path / "run", "--out", tmp_path / "out")
+    assert_refused(done, "run: stops early, while an app's folder has files that make all passes")
+
+
 @pytest.mark.parametrize("task", ["regression", "multi-label", "fill-mask"])
 def test_runs_of_other_tasks_are_refused(task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     new_task(task, **(EXAMPLES[task][0] if task in EXAMPLES else {})).save_pretrained(tmp_path / "run")

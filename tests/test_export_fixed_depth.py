@@ -54,6 +54,21 @@ def test_a_model_with_exits_becomes_a_plain_one_with_the_head_of_its_last_pass(h
     assert not np.allclose(after(task, 1), after(task, 3), atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("tagging", {"labels": list(LABELS)}), ("question-answering", {})],
+    ids=["tagging", "answers"],
+)
+def test_heads_over_tokens(name: str, settings: dict[str, Any]) -> None:
+    task = new_task(name, **settings, exits=ExitSettings("confidence", heads="own"))
+    rows = task.encode(LINES[:3], LINES[3:6] if task.takes_pairs else None)
+    for count in (1, 3):
+        task.choose_depth(DepthChoice(count, threshold=1.0))
+        for found, wanted in zip(at_fixed_depth(task, count).run_rows(rows), task.run_rows(rows), strict=True):
+            for output, values in found.items():
+                assert values == pytest.approx(wanted[output], abs=1e-5)
+
+
 def test_groups_that_divide_otherwise_have_no_shorter_config() -> None:
     assert shortened_config(GROUPS, 2) == dataclasses.replace(GROUPS, num_layers=2, num_groups=1)
     assert shortened_config(GROUPS, 3) == dataclasses.replace(GROUPS, num_layers=3)

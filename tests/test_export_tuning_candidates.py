@@ -54,6 +54,10 @@ def test_exits_are_the_models_own_and_the_usual_ones() -> None:
     assert candidate.exits == ExitSettings("confidence", 2, 0.7) and choice == DepthChoice(None, 2, 0.7)
     assert single_file(task, candidate).exits == candidate.exits
 
+    tagger = new_task("tagging", labels=list(LABELS), exits=ExitSettings("confidence"))
+    _, exits = planned(tagger, "int4", passes=[3])
+    assert names(exits) == [f"int4, confidence {x}" for x in ("0.4", "0.5", "0.6", "0.7", "0.9", "0.95")]
+
     # Patience 2 ends after the third pass at the earliest, the last one: it is there as the usual setting alone.
     _, patience = planned(task, "int4", passes=[3], exit_rules=["patience"])
     assert names(patience) == ["int4, patience 1", "int4, patience 2"]

@@ -16,9 +16,9 @@ from albert_tf.errors import InputError
 from albert_tf.inference.depth import DepthChoice, ExitSettings
 from albert_tf.tasks.classification import AlbertTextClassifier
 from albert_tf.tasks.depth import at_depth, depth_weighted
+from albert_tf.tasks.multiple_choice import AlbertMultipleChoice
 from albert_tf.tasks.regression import AlbertTextRegressor
 from albert_tf.tasks.similarity import AlbertTextEmbedder
-from albert_tf.tasks.token_classification import AlbertTokenClassifier
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 CONFIG = dataclasses.replace(BASE, num_layers=5)
@@ -215,7 +215,7 @@ def test_what_cannot_be_is_refused() -> None:
         model.choose_depth(DepthChoice(6))
     with pytest.raises(InputError, match="does not exit early"):
         model.choose_depth(DepthChoice(patience=2))
-    assert AlbertTokenClassifier.exit_rules == ()
+    assert AlbertMultipleChoice.exit_rules == ()
 
 
 def test_other_systems_get_the_head_of_the_last_pass() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tiny_models import TINY, example_inputs, randomize
-from tiny_tasks import EXAMPLES, tiny_task
+from tiny_tasks import EXAMPLES, new_task, tiny_task
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.config import AlbertConfig
@@ -18,6 +18,7 @@ from albert_tf.tasks.distillation import LABELLED, TEACHER_OUTPUTS, Distillation
 from albert_tf.tasks.multiple_choice import AlbertMultipleChoice
 from albert_tf.tasks.question_answering import AlbertQuestionAnswerer
 from albert_tf.tasks.trained import TASKS
+from export.fixed_depth import at_fixed_depth
 
 SMALL = dataclasses.replace(TINY, num_layers=2)
 NARROW = dataclasses.replace(SMALL, hidden_dim=12)
@@ -183,6 +184,24 @@ def test_every_depth_of_a_model_with_exits_is_taught() -> None:
             variable.assign(value)
         expected += share * gradients_of(DistillationModel(one, Lesson(0.0, 1.0), teacher), x, y)[0]
     assert loss == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["tagging", "question-answering"])
+def test_every_depth_of_rows_with_several_choices_is_taught(name: str) -> None:
+    """The student has the weights of a teacher without exits: after all passes there is nothing to learn."""
+    settings = EXAMPLES[name][0] | {"classifier_dropout": 0.0}
+    plain, student = (new_task(name, **settings, exits=exits) for exits in (None, {"rule": "confidence"}))
+    y = {"labels": np.ones((3, 7), int), "scale": SHARES}
+    x, layers = example_inputs(), student.backbone.config.num_layers
+    losses = []
+    for passes in range(1, layers + 1):
+        one = at_fixed_depth(student, passes)
+        losses.append(gradients_of(DistillationModel(one, Lesson(0.0, 1.0), plain), x, y)[0])
+    loss, _ = gradients_of(DistillationModel(student, Lesson(0.0, 1.0), plain), x, y)
+    expected = sum(depth * one for depth, one in enumerate(losses, start=1)) / sum(range(1, layers + 1))
+    assert loss == pytest.approx(expected, rel=1e-4) and losses[0] > 0 and losses[-1] == pytest.approx(0, abs=1e-4)
+    taught, _ = gradients_of(DistillationModel(plain, Lesson(0.0, 1.0), student), x, y)
+    assert taught == pytest.approx(0, abs=1e-4)
 
 
 # === Tasks ===

@@ -38,6 +38,7 @@ _BACKBONE_PARTS = {"embeddings", "encoder", "pooler"}
 _PRETRAINING_PARTS = {"masked_lm", "sentence_order"}
 # Of the published recipe, whatever the encoder's own.
 _USUAL_DROPOUT = 0.1
+_OWN_HEADS = {"classifier", "token_classification", "question_answering"}  # layers that may hold a head for each pass
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,10 +183,9 @@ def settings_in_weights(
         weights = weights | {name: weight / np.float32(temperature) for name, weight in head.items()}
         notes.append(f"the temperature {temperature:g} is in the head: its weights are divided by it")
     if (settings.get("exits") or {}).get("heads") == "own":
-        size = len(settings.get("labels") or [None])
-        weights = weights | {
-            name: values[..., -size:] for name, values in weights.items() if _part(name) == "classifier"
-        }
+        # A number for each label; of answers one for the start and one for the end; of regression one.
+        size = 2 if "head" in settings else len(settings.get("labels") or [None])
+        weights = weights | {name: values[..., -size:] for name, values in weights.items() if _part(name) in _OWN_HEADS}
         notes.append("the heads of all passes but the last are left out")
     left = {name: value for name, value in settings.items() if name not in kept and value not in (None, [])}
     if left.get("classifier_dropout") == _USUAL_DROPOUT:

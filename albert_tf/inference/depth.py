@@ -37,19 +37,25 @@ class ExitSettings:
     """When an answer is settled: it is looked at after every pass, and `patience` settled passes in a row end the run.
 
     Attributes:
-        rule: what a settled pass is.
+        rule: what a settled pass is. Tagging and question answering choose several things in a row: a label for each token
+            but [CLS] and [SEP]; where the answer starts and where it ends, among the tokens of the passage and the first
+            one, which stands for none; of the head "squad2" the end for the best start, and whether there is an answer. A
+            pass is settled for the whole row, so every rule looks at the choice that is furthest from it. A row that asks
+            for nothing is settled by "confidence" and "entropy" as if it were certain.
             "patience": the best label is that of the pass before (PABEE: Zhou et al., "BERT Loses Patience", 2020,
-            section 3.2). The first pass has none before it, so patience P needs P + 1 passes.
-            "confidence": the largest probability is above `threshold`. 0: after the first pass; 1: never.
-            "entropy": the entropy of the probabilities, divided by its largest, ln(labels), is below `threshold` (DeeBERT:
-            Xin et al., 2020, section 3.2; so divided, FastBERT: Liu et al., 2020, section 3.3). 0: never; 1: after the
-            first pass, unless all labels are equally probable.
+            section 3.2); of several choices, all are. The first pass has none before it, so patience P needs P + 1 passes.
+            "confidence": the largest probability, of several choices the least of them, is above `threshold`. 0: after the
+            first pass; 1: never.
+            "entropy": the entropy of the probabilities, divided by its largest, ln(labels), or ln(places), of several
+            choices the largest, is below `threshold` (DeeBERT: Xin et al., 2020, section 3.2; so divided, FastBERT: Liu et
+            al., 2020, section 3.3). 0: never; 1: after the first pass, unless all options are equally probable.
             "tolerance": the value is off by less than `threshold` from that of the pass before (PABEE, for regression);
             an embedding, 1 - cosine. 0: never.
         patience: such passes in a row; a number as large as the model's passes is never reached by "patience" and
             "tolerance", a larger one by no rule. Default: 2 for "patience", 1 for others.
         threshold: see `rule`; not used by "patience". Default: 0.95, 0.2, 0.05 in the order above.
-        heads: "shared", one head for every depth, which costs no bytes; or "own", a small one for each.
+        heads: "shared", one head for every depth, which costs no bytes; or "own", a small one for each, where the task's
+            head is small.
 
     Raises:
         InputError: a value that cannot be used.

@@ -87,9 +87,16 @@ class AlbertTask(DepthModel):
         """What an exported file returns, by name, from the encoder's last layer (B, S, H) and the mask (B, S)."""
         raise NotImplementedError
 
-    def row_outputs(self, sequence_output: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
-        """`device_outputs`, for a head that also asks which text a token is of: `segment_ids` (B, S)."""
-        return self.device_outputs(sequence_output, padding_mask)
+    def row_outputs(
+        self, sequence_output: Any, segment_ids: Any, padding_mask: Any, depth: Any = None
+    ) -> dict[str, Any]:
+        """`device_outputs`, for a head that also asks which text a token is of: `segment_ids` (B, S).
+
+        Args:
+            depth: number of the pass that the vectors are of, from 0, of a model with early exits; None: the last.
+        """
+        own = {} if depth is None else {"depth": depth}
+        return self.device_outputs(sequence_output, padding_mask, **own)
 
     def adopt(self, metrics: dict[str, Any]) -> dict[str, Any]:
         """Takes from a validation's figures what the model keeps, such as a threshold; returns the figures with it."""

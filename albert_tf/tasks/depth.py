@@ -18,8 +18,7 @@ from albert_tf.inference.depth import DEPTH, EXITS, PASSES, DepthChoice, ExitSet
 from albert_tf.inference.pipelines import pipeline_of
 from albert_tf.layers.passes import run_passes
 from albert_tf.tasks.accumulation import AccumulatingModel
-
-_TINY = 1e-30  # of a probability in a logarithm
+from albert_tf.tasks.exit_rules import Choice, largest_entropy, least_confidence, same_choices
 
 
 class DepthModel(AccumulatingModel):
@@ -47,6 +46,11 @@ class DepthModel(AccumulatingModel):
         A task with `exit_rules` takes `depth` in `device_outputs` too; for others it is None.
         """
         raise NotImplementedError
+
+    def choices(self, outputs: dict[str, Any], segment_ids: Any, padding_mask: Any) -> list[Choice]:
+        """What is chosen by the device outputs of a pass; of a task whose only output is the probabilities of labels."""
+        (probabilities,) = outputs.values()
+        return [Choice(probabilities)]
 
     def change(self, outputs: dict[str, Any], before: dict[str, Any]) -> Any:
         """How far the device outputs of a pass are from those of the pass before, (B,); of a task with "tolerance"."""
@@ -98,12 +102,15 @@ class DepthModel(AccumulatingModel):
         patience = ops.where(patience < 1, self.exits.patience, patience)
         threshold = ops.where(threshold < 0.0, self.exits.threshold, threshold)
         shapes = pipeline_of(self).outputs(self.backbone.config.to_dict())
-        rows, is_batch = ops.shape(x)[0], x.shape[0] != 1
+        rows, length, is_batch = ops.shape(x)[0], ops.shape(x)[1], x.shape[0] != 1
+
+        def choices(outputs: dict[str, Any]) -> list[Choice]:
+            return self.choices(outputs, segment_ids, padding_mask)
 
         def after_pass(index: Any, before: Any, after: Any, state: list[Any]) -> tuple[Any, list[Any]]:
             settled_passes, depths, *last = state
             found = self._answer(after, segment_ids, padding_mask, index)
-            settled = self._is_settled(found, dict(zip(shapes, last, strict=True)), index, threshold)
+            settled = self._is_settled(found, dict(zip(shapes, last, strict=True)), choices, index, threshold)
             new = [ops.where(settled, settled_passes + 1, 0), depths + 1, *(found[name] for name in shapes)]
             if not is_batch:  # of one row alone the loop ends with its exit
                 return after, new
@@ -116,7 +123,10 @@ class DepthModel(AccumulatingModel):
             padding_mask,
             num_passes,
             state=[ops.zeros((rows,), "int32")] * 2
-            + [ops.zeros((rows, *shape), "float32") for shape in shapes.values()],
+            + [
+                ops.zeros((rows, *(length if size is None else size for size in shape)), "float32")
+                for shape in shapes.values()
+            ],
             after_pass=after_pass,
             goes_on=lambda state: ops.any(state[0] < patience),
         )
@@ -173,23 +183,25 @@ class DepthModel(AccumulatingModel):
     def _answer(self, x: Any, segment_ids: Any, padding_mask: Any, depth: Any) -> dict[str, Any]:
         if self.exits is None:
             return self.row_outputs(x, segment_ids, padding_mask)
-        return self.device_outputs(x, padding_mask, depth)
+        return self.row_outputs(x, segment_ids, padding_mask, depth)
 
-    def _is_settled(self, outputs: dict[str, Any], before: dict[str, Any], index: Any, threshold: Any) -> Any:
+    def _is_settled(
+        self,
+        outputs: dict[str, Any],
+        before: dict[str, Any],
+        choices: Callable[[dict[str, Any]], list[Choice]],
+        index: Any,
+        threshold: Any,
+    ) -> Any:
         """Whether a pass is a settled one, bool (B,)."""
         rule = self.exits.rule if self.exits is not None else ""
         if rule == "tolerance":
             return ops.logical_and(index > 0, self.change(outputs, before) < threshold)
-        (name,) = outputs
-        probabilities = outputs[name]
         if rule == "confidence":
-            return ops.max(probabilities, axis=-1) > threshold
+            return least_confidence(choices(outputs)) > threshold
         if rule == "entropy":
-            logarithms = ops.log(ops.maximum(probabilities, _TINY))
-            largest = ops.log(ops.cast(probabilities.shape[-1], "float32"))
-            return -ops.sum(probabilities * logarithms, axis=-1) / largest < threshold
-        same = ops.all(ops.equal(_is_best(probabilities), _is_best(before[name])), axis=-1)
-        return ops.logical_and(index > 0, same)
+            return largest_entropy(choices(outputs)) < threshold
+        return ops.logical_and(index > 0, same_choices(choices(outputs), choices(before)))
 
 
 def depth_weighted(losses: Sequence[Any]) -> Any:
@@ -200,14 +212,15 @@ def depth_weighted(losses: Sequence[Any]) -> Any:
 
 
 def at_depth(values: Any, size: int, depth: Any) -> Any:
-    """Of heads side by side, (B, depths · size), that of one depth, (B, size): of the last where `depth` is None."""
+    """Of heads side by side, (…, depths · size), that of one depth, (…, size): of the last where `depth` is None."""
     if values.shape[-1] == size:
         return values
     if depth is None:
-        return values[:, -size:]
+        return values[..., -size:]
     if isinstance(depth, int):
-        return values[:, depth * size : (depth + 1) * size]
-    return ops.take(ops.reshape(values, (ops.shape(values)[0], -1, size)), depth, axis=1)
+        return values[..., depth * size : (depth + 1) * size]
+    apart = (*ops.shape(values)[:-1], values.shape[-1] // size, size)
+    return ops.take(ops.reshape(values, apart), depth, axis=-2)
 
 
 def exit_settings(exits: ExitSettings | dict[str, Any] | None, model: type[DepthModel]) -> ExitSettings | None:
@@ -215,11 +228,6 @@ def exit_settings(exits: ExitSettings | dict[str, Any] | None, model: type[Depth
     if exits is not None and not model.exit_rules:
         raise InputError("exits: this task has no early exits; leave them out")
     return ExitSettings.of(exits, model.exit_rules)
-
-
-def _is_best(values: Any) -> Any:
-    """Where the largest of each row is, bool. Keras's argmax asks for the sign of zeros, by operators that TFLite lacks."""
-    return values >= ops.max(values, axis=-1, keepdims=True)
 
 
 def _chosen(where: Any, values: Any, others: Any) -> Any:

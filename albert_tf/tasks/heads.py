@@ -45,8 +45,7 @@ def pooled_head(
     if backbone.pooler is None:
         raise InputError("expected a backbone with pooler=True, got one without")
     dropout = keras.layers.Dropout(checked_dropout(classifier_dropout), dtype=backbone.policy, name="head_dropout")
-    depths = backbone.config.num_layers if exits is not None and exits.heads == "own" else 1
-    dense = head_dense(backbone, outputs * depths, name)
+    dense = head_dense(backbone, outputs * heads_of(backbone, exits), name)
     return at_depth(dense(dropout(backbone(backbone.input)["pooled_output"])), outputs, None), dense
 
 
@@ -56,6 +55,11 @@ def pooled_outputs(
     """What a `pooled_head` puts out, float32 (B, outputs), from the vectors (B, S, H) after pass number `depth`."""
     pooled = task.get_layer("head_dropout")(task.backbone.pool(sequence_output), training=training)
     return at_depth(dense(pooled), outputs, depth)
+
+
+def heads_of(backbone: AlbertBackbone, exits: ExitSettings | None) -> int:
+    """How many heads stand side by side in a dense layer: one, or one for each pass."""
+    return int(backbone.config.num_layers) if exits is not None and exits.heads == "own" else 1
 
 
 def head_dense(backbone: AlbertBackbone, outputs: int, name: str) -> keras.layers.Dense:

@@ -9,6 +9,7 @@ from keras import ops
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.data.schema import PADDING_MASK, SEGMENT_IDS
 from albert_tf.errors import InputError
+from albert_tf.inference.depth import ExitSettings
 from albert_tf.inference.question_answering import (
     END_LOG_PROBS,
     END_LOGITS,
@@ -17,12 +18,15 @@ from albert_tf.inference.question_answering import (
     START_LOGITS,
     AnswerSettings,
 )
-from albert_tf.layers.answer_head import AnswerHead
+from albert_tf.layers.answer_head import AnswerHead, answer_positions
 from albert_tf.tasks.base import AlbertTask
-from albert_tf.tasks.heads import checked_dropout, head_dense
+from albert_tf.tasks.depth import at_depth, exit_settings
+from albert_tf.tasks.exit_rules import Choice
+from albert_tf.tasks.heads import checked_dropout, head_dense, heads_of
 from albert_tf.tokenization.tokenizer import AlbertTokenizer
 
 _PADDING = -1e9  # added to the logits of padding
+_EXCLUDED = -1e9  # in place of the logits where no answer can be
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -39,9 +43,11 @@ class AlbertQuestionAnswerer(AlbertTask):
         head, doc_stride, max_question_length, max_answer_length, n_best, start_beams, end_beams, no_answer_threshold,
             language: see `AnswerSettings`.
         classifier_dropout: of the head "squad2", rate before the last layer of "no answer".
+        exits: when the answer of a row is settled before the last pass; the head is then trained after every pass. One
+            head of "squad2" is that of all passes, as it is not small.
 
     Raises:
-        InputError: unusable settings, or a tokenizer of another vocabulary.
+        InputError: unusable settings or exits, or a tokenizer of another vocabulary.
     """
 
     task = "question-answering"
@@ -49,6 +55,7 @@ class AlbertQuestionAnswerer(AlbertTask):
     uses_pooler = False
     takes_pairs = True
     token_outputs = (START_LOGITS, END_LOGITS, START_LOG_PROBS, END_LOG_PROBS)
+    exit_rules = ("patience", "confidence", "entropy")
 
     def __init__(
         self,
@@ -65,6 +72,7 @@ class AlbertQuestionAnswerer(AlbertTask):
         no_answer_threshold: float | None = None,
         language: str = "english",
         classifier_dropout: float = 0.1,
+        exits: ExitSettings | dict[str, Any] | None = None,
         name: str = "question_answerer",
     ) -> None:
         answering = AnswerSettings(
@@ -80,11 +88,12 @@ class AlbertQuestionAnswerer(AlbertTask):
         )
         if not isinstance(backbone, AlbertBackbone):
             raise InputError(f"backbone: expected an AlbertBackbone, got {type(backbone).__name__}")
-        rate = checked_dropout(classifier_dropout)
+        rate, exits = checked_dropout(classifier_dropout), exit_settings(exits, type(self))
+        check_exit_heads(head, exits)
         sequence_output = backbone(backbone.input)["sequence_output"]
         layer: Any
         if head == "span":
-            layer = head_dense(backbone, 2, "question_answering")
+            layer = head_dense(backbone, 2 * heads_of(backbone, exits), "question_answering")
         else:
             layer = AnswerHead(backbone.config, rate, dtype=backbone.policy, name="question_answering")
         outputs = _head_outputs(layer, sequence_output, backbone.input)
@@ -92,22 +101,27 @@ class AlbertQuestionAnswerer(AlbertTask):
         self.answering: AnswerSettings = answering
         self.classifier_dropout: float = classifier_dropout
         self.question_answering = layer
+        self.exits = exits
 
     def settings(self) -> dict[str, Any]:
-        return dataclasses.asdict(self.answering) | {"classifier_dropout": self.classifier_dropout}
+        own = dataclasses.asdict(self.answering) | {"classifier_dropout": self.classifier_dropout}
+        return own if self.exits is None else own | {"exits": self.saved_exits}
 
-    def device_outputs(self, sequence_output: Any, padding_mask: Any) -> dict[str, Any]:
-        """Of the head "span": `start_logits` and `end_logits`, float32 (B, S)."""
+    def device_outputs(self, sequence_output: Any, padding_mask: Any, depth: Any = None) -> dict[str, Any]:
+        """Of the head "span": `start_logits` and `end_logits`, float32 (B, S), from the vectors after pass number `depth`;
+        None: the last."""
         if self.answering.head != "span":
             raise InputError("the head squad2 asks which tokens are of the passage: call row_outputs")
-        logits = self.question_answering(sequence_output)
+        logits = at_depth(self.question_answering(sequence_output), 2, depth)
         return {START_LOGITS: logits[..., 0], END_LOGITS: logits[..., 1]}
 
-    def row_outputs(self, sequence_output: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
+    def row_outputs(
+        self, sequence_output: Any, segment_ids: Any, padding_mask: Any, depth: Any = None
+    ) -> dict[str, Any]:
         """`device_outputs`; of the head "squad2": `start_log_probs` float32 (B, S), `end_log_probs` (B, S, start beams)
         and `no_answer_logit` (B, 1)."""
         if self.answering.head == "span":
-            return self.device_outputs(sequence_output, padding_mask)
+            return self.device_outputs(sequence_output, padding_mask, depth)
         head = self.question_answering
         found = head(sequence_output, segment_ids, padding_mask, training=False)
         logits = found["start_logits"]
@@ -119,7 +133,21 @@ class AlbertQuestionAnswerer(AlbertTask):
         }
 
     def head_outputs(self, sequence_output: Any, inputs: dict[str, Any], depth: int | None, training: bool) -> Any:
-        return _head_outputs(self.question_answering, sequence_output, inputs, training)
+        return _head_outputs(self.question_answering, sequence_output, inputs, training, depth)
+
+    def choices(self, outputs: dict[str, Any], segment_ids: Any, padding_mask: Any) -> list[Choice]:
+        """Where the answer starts and where it ends, each among the tokens of the passage and the first one, which stands
+        for none; of the head "squad2" the end for the best start, and whether there is an answer."""
+        allowed = answer_positions(segment_ids, padding_mask)
+        options = ops.sum(allowed, axis=-1)
+        if self.answering.head == "span":
+            low = _EXCLUDED * (1.0 - allowed)
+            both = [outputs[name] * allowed + low for name in (START_LOGITS, END_LOGITS)]
+            return [Choice(ops.softmax(logits, axis=-1), options=options) for logits in both]
+        log_probs = (outputs[START_LOG_PROBS], outputs[END_LOG_PROBS][:, :, 0])
+        none = ops.sigmoid(outputs[NO_ANSWER_LOGIT])
+        places = [Choice(ops.exp(one), options=options) for one in log_probs]
+        return [*places, Choice(ops.concatenate([none, 1.0 - none], axis=-1))]
 
     def training_losses(self, targets: dict[str, Any], outputs: Any) -> Any:
         """Half the cross-entropy of the start and half that of the end, over the tokens; of the head "squad2" also half
@@ -153,10 +181,22 @@ class AlbertQuestionAnswerer(AlbertTask):
         return {name: value for name, value in metrics.items() if name != "at_best_threshold"} | chosen
 
 
-def _head_outputs(layer: Any, sequence_output: Any, inputs: dict[str, Any], training: bool | None = None) -> Any:
+def check_exit_heads(head: str, exits: ExitSettings | None) -> None:
+    """Raises InputError for a head of its own for each pass where the head is not small."""
+    if head == "squad2" and exits is not None and exits.heads == "own":
+        raise InputError(
+            'exits: heads: the head "squad2" has layers as wide as the encoder\'s, which are those of all passes; expected '
+            "shared, got own"
+        )
+
+
+def _head_outputs(
+    layer: Any, sequence_output: Any, inputs: dict[str, Any], training: bool | None = None, depth: int | None = None
+) -> Any:
     """The model's outputs, of either head."""
     padding_mask = inputs[PADDING_MASK]
     if not isinstance(layer, AnswerHead):
-        return layer(sequence_output) + _PADDING * (1.0 - ops.cast(padding_mask, "float32")[..., None])
+        logits = at_depth(layer(sequence_output), 2, depth)
+        return logits + _PADDING * (1.0 - ops.cast(padding_mask, "float32")[..., None])
     found = layer(sequence_output, inputs[SEGMENT_IDS], padding_mask, training=training)
     return found | {"sequence_output": sequence_output}

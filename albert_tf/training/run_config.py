@@ -72,8 +72,8 @@ class RunConfig(Settings):
     )
     early_exit: str | None = flag(
         None,
-        "train an answer after every pass, so that the model stops where it is settled: patience, confidence or entropy; "
-        "regression and similarity: tolerance",
+        "train an answer after every pass, so that the model stops where it is settled: patience, confidence or entropy, of "
+        "tagging and question answering over the whole row; regression and similarity: tolerance",
     )
     exit_patience: int | None = flag(None, "settled passes in a row that end a run; default: 2 for patience, else 1")
     exit_threshold: float | None = flag(

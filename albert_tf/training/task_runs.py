@@ -127,6 +127,7 @@ class TaggingRun(HeadRun):
     """Settings of a tagger's run."""
 
     task: ClassVar[str] = "tagging"
+    exit_rules: ClassVar[tuple[str, ...]] = ("patience", "confidence", "entropy")
     metrics: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "accuracy")
 
     train: str = flag(dataclasses.MISSING, "training file: CoNLL columns, or .jsonl with lists of words and labels")
@@ -204,6 +205,7 @@ class QuestionAnsweringRun(RunConfig):
     """Settings of a question answerer's run; the defaults are those of google-research/albert for SQuAD."""
 
     task: ClassVar[str] = "question-answering"
+    exit_rules: ClassVar[tuple[str, ...]] = ("patience", "confidence", "entropy")
     metrics: ClassVar[tuple[str, ...]] = ("f1", "exact_match")
 
     train: str = flag(dataclasses.MISSING, "training file: SQuAD 1.1, SQuAD 2.0 or CMRC, .json")
@@ -234,6 +236,8 @@ class QuestionAnsweringRun(RunConfig):
         for name in ("doc_stride", "max_question_length", "max_answer_length", "n_best", "start_beams", "end_beams"):
             self.check_range(name, 1)
         self.check_range("classifier_dropout", 0.0, 1.0)
+        if self.head == "squad2" and self.exit_heads == "own":
+            raise InputError("--exit-heads own: the head squad2 is not small, and is that of all passes; leave it out")
 
 
 # Each task's settings and what it is, for the command line.
