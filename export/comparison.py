@@ -127,7 +127,8 @@ def spread(name: str, rows: Sequence[np.ndarray]) -> float:
 
 
 def distance(from_file: Sequence[np.ndarray], from_keras: Sequence[np.ndarray], spread: float) -> float:
-    """The mean distance of one output of all rows: of distributions the total variation, of numbers |a - b| / spread.
+    """The mean distance of one output of all rows: of distributions the total variation, of vectors of length 1 the angle
+    between them as a share of half a turn, of numbers |a - b| / spread.
 
     Numbers that float32 can hardly tell apart count as equal: `ROUNDING` of the largest. A mean over the pieces of a
     vocabulary would be small however wrong the distribution is.
@@ -137,9 +138,13 @@ def distance(from_file: Sequence[np.ndarray], from_keras: Sequence[np.ndarray], 
     for file, keras in zip(from_file, from_keras, strict=True):
         is_distribution = keras.ndim > 0 and keras.min() >= 0 and np.allclose(keras.sum(-1), 1, atol=1e-3)
         if is_distribution and keras.shape[-1] > 1:
-            differences = np.abs(np.asarray(file, np.float64) - keras).sum(-1) / 2
+            differences = np.abs(np.asarray(file, np.float64) - keras).sum(-1) / 2 / spread
+        elif keras.ndim > 0 and keras.shape[-1] > 2 and np.allclose(np.linalg.norm(keras, axis=-1), 1, atol=1e-3):
+            chord = np.linalg.norm(np.asarray(file, np.float64) - keras, axis=-1)
+            differences = np.atleast_1d(2 * np.arcsin(np.minimum(chord / 2, 1)) / np.pi)
         else:
             differences = _differences(file, keras)
             differences[differences <= unsure] = 0
-        total, count = total + float(differences.sum()) / spread, count + differences.size
+            differences = differences / spread
+        total, count = total + float(differences.sum()), count + differences.size
     return total / count

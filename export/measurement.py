@@ -74,7 +74,7 @@ def measure(
     for name, value in (("threads", threads), ("repeats", repeats)):
         if value < 1:
             raise InputError(f"{name}: expected at least 1, got {value}")
-    command = [sys.executable, "-m", "export.measurement", str(path), str(threads), str(repeats)]
+    command = [sys.executable, "-P", "-m", "export.measurement", str(path), str(threads), str(repeats)]
     # The new process must find this very package, also where it is not installed.
     search = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(

@@ -10,6 +10,8 @@ from export.tflite_model import Model
 TOLERATED_SHARE = 0.03
 GRAPH_BYTES = 40_000
 GRAPH_BYTES_PER_STEP = 14_000
+# Of a full-integer file, which is written out and has scales for every tensor and constants for its length.
+INTEGER_GRAPH_BYTES_PER_STEP, INTEGER_GRAPH_BYTES_PER_TOKEN = 32_000, 300
 
 
 def size_limits(
@@ -27,10 +29,12 @@ def size_limits(
         for path, weight in task.named_weights().items()
     )
     steps = len(config.block_schedule if form == "unrolled" else set(config.block_schedule))
+    graph = GRAPH_BYTES + GRAPH_BYTES_PER_STEP * steps
+    if recipe.activation_bits is not None:
+        graph = GRAPH_BYTES + INTEGER_GRAPH_BYTES_PER_STEP * steps + INTEGER_GRAPH_BYTES_PER_TOKEN * longest
     return (
         round((1 - TOLERATED_SHARE) * lowest),
-        round((1 + TOLERATED_SHARE) * highest)
-        + (GRAPH_BYTES + GRAPH_BYTES_PER_STEP * steps) * (len(lengths) + text_input),
+        round((1 + TOLERATED_SHARE) * highest) + graph * (len(lengths) + text_input),
     )
 
 

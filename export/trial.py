@@ -22,7 +22,7 @@ def why_not_loaded(path: str | Path) -> str | None:
     search = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "export.trial", str(Path(path).absolute())],
+            [sys.executable, "-P", "-m", "export.trial", str(Path(path).absolute())],
             capture_output=True,
             text=True,
             errors="replace",
