@@ -157,6 +157,7 @@ def open_tokenizer(files: dict[str, bytes], settings: dict[str, Any], path: str 
         try:
             tokenizer = AlbertTokenizer.from_pretrained(folder)
             config = AlbertConfig.from_dict(settings["config"])
+            settings["config"] = config.to_dict()  # with the defaults of what it leaves out
         except InputError as error:
             raise InputError(f"{path}: its tokenizer or config cannot be used: {error}") from error
     if tokenizer.vocabulary.size != config.vocabulary_size:

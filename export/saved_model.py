@@ -117,7 +117,10 @@ def _version(folder: Path, version: int | None, *, overwrite: bool) -> int:
     highest = max(map(int, names), default=0)
     if version is not None:
         return version
-    return highest if overwrite and highest else highest + 1
+    wanted = highest if overwrite and highest else highest + 1
+    if wanted > _MOST_VERSION:
+        raise InputError(f"{folder}: has the version {highest}, after which no other can be; give --version")
+    return wanted
 
 
 def save(task: AlbertTask, signatures: Mapping[str, Signature], folder: Path) -> None:

@@ -62,7 +62,9 @@ def _reason(path: str) -> str | None:
 def _limit_memory(path: str) -> None:
     import resource
 
-    most = MOST_MEMORY + 3 * Path(path).stat().st_size
+    most, (_, hard) = MOST_MEMORY + 3 * Path(path).stat().st_size, resource.getrlimit(resource.RLIMIT_AS)
+    if hard != resource.RLIM_INFINITY:  # who started this may allow less already
+        most = min(most, hard)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 

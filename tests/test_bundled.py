@@ -49,7 +49,7 @@ def test_commands_take_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[st
     command = albert_tf(capsys)
     done = command("predict", NAME, "--text", "the film was great", "--pair", "a wonderful movie")
     assert done.code == 0 and float(done.out.split()[0]) > 0.5, done.err
-    done = command("export", "tflite", NAME, "--out", tmp_path / "embedder.tflite", "--recipe", "float16")
+    done = command("export", "tflite", NAME, "--out", tmp_path / "embedder.tflite")
     assert done.code == 0, done.err
     assert command("predict", tmp_path / "embedder.tflite", "--text", "hello").code == 0
     assert "no such file or folder" in command("predict", "albert_tiny_fr", "--text", "bonjour").err

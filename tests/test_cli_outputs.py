@@ -96,3 +96,17 @@ def test_paths_that_lead_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert resolved(tmp_path / "a" / ".." / "b") == tmp_path.resolve() / "b"
     words = ("export", "saved-model", tmp_path, "--json", tmp_path / "circle")
     assert_refused(albert_tf(capsys)(*words, "--out", tmp_path / "served"), "circle")
+
+
+@pytest.mark.parametrize("option", ["--out", "--json"])
+def test_a_part_of_the_model_that_is_read_is_not_replaced(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    part = tmp_path / "run" / "weights.safetensors"
+    part.parent.mkdir()
+    part.write_text("weights", encoding="utf-8")
+    outputs = {"--out": tmp_path / "a.tflite", "--json": tmp_path / "a.json"} | {option: part}
+    words = [word for pair in outputs.items() for word in pair]
+    done = albert_tf(capsys)("export", "tflite", part.parent, *words, "--overwrite")
+    assert_refused(done, "is a part of the model that is read; choose another name")
+    assert part.read_text(encoding="utf-8") == "weights"

@@ -81,3 +81,12 @@ def test_any_low_score_will_do_where_there_can_be_no_answer():
     rows = [[{"start_logits": row, "end_logits": row}] for row in (np.array([1.0, -9.0, -57.0]), keras)]
     found = compare(*rows, pipeline_of(tiny_task("question-answering")), None, clear_margin=0.2)
     assert (found.max_difference, found.mean_difference, found.distance) == (0, 0, 0)
+
+
+def test_vectors_of_length_1_are_as_far_as_the_angle_between_them():
+    keras = np.eye(4, dtype=np.float32)[:2]
+    file = np.array(
+        [[0.0, 1.0, 0.0, 0.0], [0.0, np.cos(0.1), np.sin(0.1), 0.0]], np.float32
+    )  # a quarter of a turn, 0.1
+    found = distance(list(file), list(keras), spread=0.3)
+    np.testing.assert_allclose(found, (np.pi / 2 + 0.1) / np.pi / 2, rtol=1e-5)

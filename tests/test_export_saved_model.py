@@ -280,6 +280,12 @@ def test_bytes_that_are_no_text(reports: dict[str, Any]) -> None:
         assert numbers and all(np.isfinite(array).all() for array in numbers)
 
 
+def test_no_version_after_the_last_one_that_serving_holds(tmp_path: Path) -> None:
+    (tmp_path / str(2**63 - 1)).mkdir()
+    with pytest.raises(InputError, match=f"has the version {2**63 - 1}, after which no other can be"):
+        export_saved_model(new_classifier(), tmp_path)
+
+
 def test_wrong_use(tmp_path: Path) -> None:
     task = new_classifier()
     with pytest.raises(InputError, match="task: expected a task such as AlbertTextClassifier, got str"):

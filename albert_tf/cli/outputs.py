@@ -12,6 +12,8 @@ from albert_tf.errors import InputError
 from albert_tf.files import resolved
 
 _OUTPUTS = ("out", "json", "plot")
+# Written out: a command that refuses its arguments should not load what loads models.
+_OF_MODELS = ("config.json", "weights.safetensors", "tokenizer.json", "task.json", "vocabulary.spm", "vocab.txt")
 
 
 def refuse_clashes(args: argparse.Namespace) -> None:
@@ -28,6 +30,11 @@ def refuse_clashes(args: argparse.Namespace) -> None:
     for option, path in outputs:
         if any(output.samefile(file) for output in _files(path) for file in read):
             raise InputError(f"{option}: {path} is what this command reads, so it is not replaced; choose another name")
+    folders = [value for name, value in vars(args).items() if name not in _OUTPUTS and _is_folder(value)]
+    for option, path in outputs:
+        # Of a model's folder only what makes the model: a report may be written there again.
+        if Path(path).name in _OF_MODELS and any(resolved(Path(path).parent) == resolved(one) for one in folders):
+            raise InputError(f"{option}: {path} is a part of the model that is read; choose another name")
 
 
 def with_place(error: OSError, args: argparse.Namespace) -> str:
@@ -37,6 +44,10 @@ def with_place(error: OSError, args: argparse.Namespace) -> str:
     places = [f"{value}" for name in _OUTPUTS if (value := getattr(args, name, None))]
     written = " or ".join([*places, "standard output", "a temporary file"])
     return f"{error.strerror}: cannot write {written} (TMPDIR says where those are)"
+
+
+def _is_folder(value: Any) -> bool:
+    return isinstance(value, (str, os.PathLike)) and os.path.isdir(value)  # noqa: PTH112  # as in _files
 
 
 def _files(value: Any) -> Iterator[Path]:
