@@ -88,5 +88,5 @@ def test_vectors_of_length_1_are_as_far_as_the_angle_between_them():
     file = np.array(
         [[0.0, 1.0, 0.0, 0.0], [0.0, np.cos(0.1), np.sin(0.1), 0.0]], np.float32
     )  # a quarter of a turn, 0.1
-    found = distance(list(file), list(keras), spread=0.3)
+    found = distance(list(-file), list(-keras), spread=0.3)
     np.testing.assert_allclose(found, (np.pi / 2 + 0.1) / np.pi / 2, rtol=1e-5)
