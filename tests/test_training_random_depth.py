@@ -102,6 +102,13 @@ def test_an_interrupted_run_draws_what_it_would_have_drawn(
     assert AlbertConfig.from_json(tmp_path / "whole" / "config.json").num_layers == 3
 
 
+def test_in_bfloat16(deeper: TinyFiles, tmp_path: Path) -> None:
+    """Where activations are fused, but for conditional passes."""
+    run_quietly(tiny_run(deeper, tmp_path / "run", steps=2, random_depth=1, precision="mixed_bfloat16"))
+    weights = load_file(tmp_path / "run" / "weights.safetensors")
+    assert all(np.isfinite(values).all() for values in weights.values())
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

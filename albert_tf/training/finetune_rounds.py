@@ -104,8 +104,9 @@ def train_rounds(
     with devices.scope():
         optimizer = AdamW(schedule, run.weight_decay, rate_factors=factors, global_clipnorm=run.clip_norm or None)
         compile_model(learner, optimizer, precision=run.precision, accumulate=run.accumulate, jit=run.jit)
-    fuse_activations(model.backbone.encoder, precision=run.precision, jit=run.jit)
-    if run.random_depth is not None:
+    if run.random_depth is None:
+        fuse_activations(model.backbone.encoder, precision=run.precision, jit=run.jit)
+    else:  # its passes are conditional, and TensorFlow has no gradient of what XLA computes in a condition
         draw_depths(model.backbone.encoder, run.random_depth, run.seed, optimizer)
     progress = Progress(data=_digest(rows, valid))
     if has_state(work / STATE_FILE):
