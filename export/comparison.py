@@ -133,18 +133,26 @@ def distance(from_file: Sequence[np.ndarray], from_keras: Sequence[np.ndarray], 
     Numbers that float32 can hardly tell apart count as equal: `ROUNDING` of the largest. A mean over the pieces of a
     vocabulary would be small however wrong the distribution is.
     """
-    total, count = 0.0, 0
+    total, count, are_directions = 0.0, 0, _are_directions(from_keras)
+    if are_directions:
+        spread = 1.0
     unsure = ROUNDING * max(float(np.abs(values[values > MASKED]).max(initial=0.0)) for values in from_keras)
     for file, keras in zip(from_file, from_keras, strict=True):
         is_distribution = keras.ndim > 0 and keras.min() >= 0 and np.allclose(keras.sum(-1), 1, atol=1e-3)
         if is_distribution and keras.shape[-1] > 1:
-            differences = np.abs(np.asarray(file, np.float64) - keras).sum(-1) / 2 / spread
-        elif keras.ndim > 0 and keras.shape[-1] > 2 and np.allclose(np.linalg.norm(keras, axis=-1), 1, atol=1e-3):
+            differences = np.abs(np.asarray(file, np.float64) - keras).sum(-1) / 2
+        elif are_directions:
             chord = np.linalg.norm(np.asarray(file, np.float64) - keras, axis=-1)
-            differences = np.atleast_1d(2 * np.arcsin(np.minimum(chord / 2, 1)) / np.pi)
+            differences = 2 * np.arcsin(np.minimum(chord / 2, 1)) / np.pi
         else:
             differences = _differences(file, keras)
             differences[differences <= unsure] = 0
-            differences = differences / spread
-        total, count = total + float(differences.sum()), count + differences.size
+        total, count = total + float(differences.sum()) / spread, count + differences.size
     return total / count
+
+
+def _are_directions(rows: Sequence[np.ndarray]) -> bool:
+    """Whether all rows are vectors of length 1; those of probabilities, which are never below 0, only look so."""
+    return all(row.ndim > 0 and np.allclose(np.linalg.norm(row, axis=-1), 1, atol=1e-3) for row in rows) and any(
+        row.shape[-1] > 1 and row.min() < 0 for row in rows
+    )

@@ -62,6 +62,8 @@ class TFLiteRunner:
             raise InputError(f"{path}: adaptive: expected one of {', '.join(ADAPTIVE)}; got {self.adaptive!r}")
         self.depth = DepthChoice()
         self.tokenizer = open_tokenizer(files, self.settings, path)
+        # With the defaults of what it leaves out.
+        self.settings["config"] = AlbertConfig.from_dict(self.settings["config"]).to_dict()
         try:
             self.pipeline = pipeline_of(self)
         except InputError as error:
@@ -157,7 +159,6 @@ def open_tokenizer(files: dict[str, bytes], settings: dict[str, Any], path: str 
         try:
             tokenizer = AlbertTokenizer.from_pretrained(folder)
             config = AlbertConfig.from_dict(settings["config"])
-            settings["config"] = config.to_dict()  # with the defaults of what it leaves out
         except InputError as error:
             raise InputError(f"{path}: its tokenizer or config cannot be used: {error}") from error
     if tokenizer.vocabulary.size != config.vocabulary_size:

@@ -109,4 +109,6 @@ def test_a_part_of_the_model_that_is_read_is_not_replaced(
     words = [word for pair in outputs.items() for word in pair]
     done = albert_tf(capsys)("export", "tflite", part.parent, *words, "--overwrite")
     assert_refused(done, "is a part of the model that is read; choose another name")
+    done = albert_tf(capsys)("export", "android", tmp_path, part.parent, "--out", part, "--overwrite")
+    assert_refused(done, "is a part of the model that is read; choose another name")
     assert part.read_text(encoding="utf-8") == "weights"

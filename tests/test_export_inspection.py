@@ -3,12 +3,15 @@
 import copy
 import json
 import stat
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as schema
+from conftest import ROOT
 from fuzz_tflite import keras_model
 from inspected_files import for_mediapipe, parts, signed, takes, verdict
 from tflite_changes import changed, parsed
@@ -18,6 +21,7 @@ from tiny_tasks import new_task
 
 from export import trial
 from export.inspection import inspect_file
+from export.measurement import measure
 from export.metadata import SETTINGS_FILE, read_files
 
 RECIPES = ("float32", "float16", "dynamic_int8")
@@ -255,6 +259,24 @@ def test_a_runtime_that_ends_its_process(foreign, tmp_path, monkeypatch):
     python.write_text("#!/bin/sh\nexec sleep 60\n")
     monkeypatch.setattr(trial, "TIMEOUT_SECONDS", 0.2)
     assert trial.why_not_loaded(foreign) == "not loaded after 0.2 seconds"
+
+
+def test_modules_of_the_users_folder_are_not_run(foreign, tmp_path, monkeypatch):
+    for name in ("export", "random"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('run')")
+    monkeypatch.chdir(tmp_path)
+    assert trial.why_not_loaded(foreign) is None
+    assert measure(exported(), ["a"], repeats=1).median_latency_ms > 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux alone")
+def test_a_limit_of_memory_that_is_there_already(foreign):
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_AS, 2 * ({trial.MOST_MEMORY // 2},))"
+    asked = f"from export import trial; print(trial.why_not_loaded({str(foreign)!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{limited}; {asked}"], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == "None", done.stdout
 
 
 def test_an_embedder_has_no_values_for_its_labels(tmp_path):

@@ -257,6 +257,14 @@ def test_settings_that_cannot_be(tmp_path, changes, message):
     assert str(path) in str(error.value)
 
 
+def test_a_setting_that_has_a_default_may_be_missing(tmp_path, runner):
+    files, settings = settings_of(exported())
+    del settings["config"]["num_segments"]
+    model = exported().read_bytes()[: settings["model_bytes"]]
+    (tmp_path / "m.tflite").write_bytes(append_files(model, files | {SETTINGS_FILE: json.dumps(settings).encode()}))
+    assert TFLiteRunner(tmp_path / "m.tflite")(LINES[:2]) == runner(LINES[:2])
+
+
 def test_files_that_are_not_ours(tmp_path):
     files, settings = settings_of(exported())
     model = exported().read_bytes()[: settings["model_bytes"]]

@@ -17,21 +17,20 @@ _OF_MODELS = ("config.json", "weights.safetensors", "tokenizer.json", "task.json
 
 
 def refuse_clashes(args: argparse.Namespace) -> None:
-    """Compares the outputs that were asked for with each other, and with every file among the other arguments.
+    """Compares the outputs that were asked for with each other, and with every file and folder among the other arguments.
 
     Raises:
-        InputError: two of them are the same file.
+        InputError: two of them are the same file, or an output is a part of a model that is read.
     """
     outputs = [(f"--{name}", value) for name in _OUTPUTS if (value := getattr(args, name, None))]
     for (one, path), (other, second) in itertools.combinations(outputs, 2):
         if resolved(path) == resolved(second):
             raise InputError(f"{one} and {other}: expected two files, got {path} for both")
-    read = [file for name, value in vars(args).items() if name not in _OUTPUTS for file in _files(value)]
+    read = [entry for name, value in vars(args).items() if name not in _OUTPUTS for entry in _existing(value)]
+    folders = [entry for entry in read if entry.is_dir()]
     for option, path in outputs:
-        if any(output.samefile(file) for output in _files(path) for file in read):
+        if any(output.is_file() and output.samefile(file) for output in _existing(path) for file in read):
             raise InputError(f"{option}: {path} is what this command reads, so it is not replaced; choose another name")
-    folders = [value for name, value in vars(args).items() if name not in _OUTPUTS and _is_folder(value)]
-    for option, path in outputs:
         # Of a model's folder only what makes the model: a report may be written there again.
         if Path(path).name in _OF_MODELS and any(resolved(Path(path).parent) == resolved(one) for one in folders):
             raise InputError(f"{option}: {path} is a part of the model that is read; choose another name")
@@ -46,13 +45,9 @@ def with_place(error: OSError, args: argparse.Namespace) -> str:
     return f"{error.strerror}: cannot write {written} (TMPDIR says where those are)"
 
 
-def _is_folder(value: Any) -> bool:
-    return isinstance(value, (str, os.PathLike)) and os.path.isdir(value)  # noqa: PTH112  # as in _files
-
-
-def _files(value: Any) -> Iterator[Path]:
-    """The files that are there among the values of an argument."""
+def _existing(value: Any) -> Iterator[Path]:
+    """The files and folders that are there among the values of an argument."""
     for entry in value if isinstance(value, list) else [value]:
-        # An argument may be a text of any length, which Path.is_file takes for an error.
-        if isinstance(entry, (str, os.PathLike)) and os.path.isfile(entry):  # noqa: PTH113
+        # An argument may be a text of any length, which Path.exists takes for an error.
+        if isinstance(entry, (str, os.PathLike)) and (os.path.isfile(entry) or os.path.isdir(entry)):  # noqa: PTH112, PTH113
             yield Path(entry)
